@@ -475,6 +475,42 @@ module junctura
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
     generic :: offer => bundle_offer_r8_0, bundle_offer_r8_1, bundle_offer_r8_2, bundle_offer_r8_3, &
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
+    procedure, private :: bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    generic :: offer_piece => bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    procedure, private :: bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    generic :: offer_piece => bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    procedure, private :: bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    generic :: offer_piece => bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    procedure, private :: bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    generic :: offer_piece => bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    procedure, private :: bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    generic :: offer_piece => bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    procedure, private :: bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
+    generic :: offer_piece => bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
     procedure :: seal => bundle_seal
     procedure :: wait => bundle_wait
     procedure :: abort => bundle_abort
@@ -1159,6 +1195,19 @@ module junctura
       integer(c_size_t), value :: bytes
       character(kind=c_char), intent(in) :: options(*)
       integer(c_int) :: c_jct_offer_piece
+    end function
+    function c_jct_bundle_offer_piece(bundle, layout, rank, type, attributes, data, bytes, options) bind(C, &
+        name='jct_bundle_offer_piece')
+      import
+      type(c_ptr), value :: bundle
+      type(c_ptr), value :: layout
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: attributes
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int) :: c_jct_bundle_offer_piece
     end function
     function c_jct_demand_array(pool, attributes, layout, rank, type, data, bytes, options, timeout) bind(C, &
         name='jct_demand_array')
@@ -5168,6 +5217,25 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  !> Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank opens; the
+  !! elements are copied. The array is one member, and becomes visible with the others. Blocks until the piece is staged.
+  !! Options and errors: jct_bundle_offer_piece.
+  subroutine bundle_offer_piece_i1_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t, &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_1(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5181,6 +5249,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5198,6 +5283,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_3(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5211,6 +5313,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5228,6 +5347,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_5(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5241,6 +5377,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5258,6 +5411,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5273,6 +5443,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5285,6 +5472,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5302,6 +5505,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5315,6 +5535,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5332,6 +5569,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5345,6 +5599,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5362,6 +5633,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5375,6 +5663,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5392,6 +5697,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5404,6 +5726,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5421,6 +5759,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5434,6 +5789,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5451,6 +5823,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5464,6 +5853,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5481,6 +5887,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5494,6 +5917,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5511,6 +5951,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5523,6 +5980,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5540,6 +6013,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5553,6 +6043,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5570,6 +6077,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5583,6 +6107,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5600,6 +6141,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5613,6 +6171,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5630,6 +6205,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5642,6 +6234,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5659,6 +6267,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5672,6 +6297,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5689,6 +6331,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5702,6 +6361,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5719,6 +6395,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5732,6 +6425,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5749,6 +6459,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5761,6 +6488,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5778,6 +6521,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5791,6 +6551,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5808,6 +6585,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5821,6 +6615,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5838,6 +6649,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5853,6 +6681,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5866,6 +6711,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
   !> Makes all members of a bundle visible at one moment; `objects` is their number. Blocks for one round trip. Errors:

@@ -740,6 +740,21 @@ int jct_offer_piece(const jct_pool_t *pool,
                     size_t bytes,
                     const char *options);
 
+// Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank
+// opens. The array is one member: it becomes visible with the other members, when it has all its pieces.
+// Returns when the piece is staged; its bytes are copied. Options and other arguments: those of
+// jct_offer_piece.
+//
+// Errors: those of jct_offer_piece and jct_bundle_offer; JCT_INVALID_ARGUMENT for a bundle without a path.
+int jct_bundle_offer_piece(const jct_bundle_t *bundle,
+                           const jct_layout_t *layout,
+                           uint64_t rank,
+                           const char *type,
+                           const jct_attributes_t *attributes,
+                           const void *data,
+                           size_t bytes,
+                           const char *options);
+
 // Receives the part of an array that `rank` has in `layout`, in any layout of its producers: copies
 // it to `bytes` bytes at `data`. The attributes are those of the array's key. Elements are converted to
 // `type` where it differs. Also of an object that is an array by itself. Blocks until all pieces are

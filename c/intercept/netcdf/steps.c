@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "definitions.h"
+#include "map/mapped.h"
 
 OpenRecord *steps_find(const FileVariable *variable, size_t record) {
     OpenRecord *open = variable->open;
@@ -51,7 +52,7 @@ void *steps_data(const FileVariable *variable, OpenRecord *record) {
 /* Memory of the pool, unless the elements are texts or may become more. Waits while the pool is full. */
 static int allocate(FileVariable *variable, OpenRecord *record) {
     size_t bytes = record->elements * convert_size(variable->type);
-    if (variable->type == NC_STRING || variable->has_growing || bytes == 0) {
+    if (variable->type == NC_STRING || variable->has_growing || variable->schema || bytes == 0) {
         record->data = calloc(bytes ? bytes : 1, 1);
         return record->data ? NC_NOERR : NC_ENOMEM;
     }
@@ -103,7 +104,8 @@ static OpenRecord *add_record(OpenFile *file, FileVariable *variable, size_t num
     if (!is_whole) {
         record->has_gaps = record->elements > 0;
         if (variable->has_growing || variable->type == NC_STRING) steps_data(variable, record);
-        if (number < variable->offered) *status = take_earlier(file, variable, record);
+        if (number < variable->offered)
+            *status = variable->schema ? mapped_refuse(file, variable) : take_earlier(file, variable, record);
     }
     return record;
 }
@@ -264,10 +266,19 @@ static char *joined_texts(const OpenRecord *record, size_t *bytes) {
 typedef struct {
     jct_bundle_t *bundle;
     jct_pipeline_t *members;
-} StepBundle;
+} StepMembers;
 
 /* Offers a record, into a bundle unless `step` is NULL, and forgets it. */
-static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *record, const StepBundle *step) {
+static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *record, const StepMembers *step) {
+    /* Only values of one dimension are noted, or offered by another schema: others stay unmapped. */
+    bool has_data = variable->dims == 1 || variable->schema;
+    int status = mapped_note(file, variable, has_data ? steps_data(variable, record) : NULL, record->elements);
+    if (status != NC_NOERR) return status;
+    if (variable->schema) {
+        status = mapped_offer(file, variable, record, step ? step->bundle : NULL);
+        if (status == NC_NOERR && record->record >= variable->offered) variable->offered = record->record + 1;
+        return status;
+    }
     jct_attributes_t *attributes = steps_describe(file, variable, record->record, record->shape);
     const char *options = file->map->options;
     if (!attributes) return NC_ENOMEM;
@@ -288,7 +299,7 @@ static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *reco
         while (pool_is_full(code));
         free(texts);
     }
-    int status = pool_status(code);
+    status = pool_status(code);
     if (status == NC_NOERR) {
         intercept_offered(file->report, bytes);
         if (record->record >= variable->offered) variable->offered = record->record + 1;
@@ -308,6 +319,8 @@ int steps_offer_state(OpenFile *file, jct_pipeline_t *members, bool is_closed) {
     }
     for (size_t at = 0; at < file->dims; at++)
         fprintf(out, "%zu %s\n", file->unlimited[at].published, file->unlimited[at].name);
+    for (size_t at = 0; at < file->variable_count; at++)
+        if (file->variables[at].schema) fprintf(out, "=%s %s\n", file->variables[at].schema, file->variables[at].name);
     fclose(out);
     file_key(file, attributes, STATE_NAME);
     JCT(jct_attributes_set_text)(attributes, "status", is_closed ? "closed" : "open");
@@ -320,7 +333,7 @@ int steps_offer_state(OpenFile *file, jct_pipeline_t *members, bool is_closed) {
 }
 
 int steps_announce(OpenFile *file) {
-    int status = NC_NOERR;
+    int status = mapped_check_all(file);
     /* A reader that finds the definitions looks for the state, which names the writer. */
     if (!file->is_announced) status = steps_offer_state(file, NULL, false);
     if (status == NC_NOERR) file->is_announced = true;
@@ -330,7 +343,7 @@ int steps_announce(OpenFile *file) {
 /* Offers all records of one step as a bundle, with the state of the file behind them. */
 static int seal_step(OpenFile *file, int dim, size_t record) {
     int status = steps_announce(file);
-    StepBundle step = {NULL, NULL};
+    StepMembers step = {NULL, NULL};
     if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_open)(pool_of_process(), NULL, NULL, NULL, &step.bundle));
     if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_pipeline)(step.bundle, NULL, &step.members));
     for (size_t at = 0; at < file->variable_count; at++) {
@@ -489,7 +502,7 @@ int steps_rename(OpenFile *file) {
     if (status == NC_NOERR) status = file_load(file);
     for (size_t at = 0; status == NC_NOERR && at < known; at++) {
         FileVariable *variable = &file->variables[at];
-        if (variable->offered > 0 && !variable->has_growing && names[at] && strcmp(names[at], variable->name) != 0)
+        if (variable->offered > 0 && !variable->has_growing && !variable->schema && names[at] && strcmp(names[at], variable->name) != 0)
             status = rename_objects(file, variable, names[at]);
     }
     for (size_t at = 0; names && at < known; at++) free(names[at]);

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    ArrayPart, ArrayPiece, Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Pool, Retention,
-    WholeArray,
+    ArrayPart, ArrayPiece, BundleOptions, Code, Element, Error, EventKind, Exchange, Given, Layout, ListOptions,
+    OfferOptions, Pool, Retention, WholeArray,
 };
 
 const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
@@ -578,4 +578,167 @@ fn what_stays_the_same_is_said_once() {
     side.put_epoch(1, none, &[1, 2, 3]).unwrap();
     side.put_epoch(2, none, &[4, 5, 6]).unwrap();
     assert_eq!(side.get(none, None).unwrap(), [4, 5, 6]);
+}
+
+#[test]
+fn ranks_of_16_by_12_offer_what_ranks_of_4_by_4_take() {
+    let pool = pool();
+    let (from, to) = (
+        layout("shape=193x145 grid=16x12 block=5x4"),
+        layout("shape=193x145 grid=4x4 order=F"),
+    );
+    for rank in 0..16 * 12 {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        pool.offer_piece(&piece, [("name", "t")], &numbers(&from, rank))
+            .unwrap();
+    }
+    for rank in 0..4 * 4 {
+        let client = Pool::connect(pool.url()).unwrap();
+        let array = client.demand_array("name=t", Some(Duration::ZERO)).unwrap();
+        assert_eq!(
+            array.take(&ArrayPart::of(&to, rank)).unwrap(),
+            numbers(&to, rank),
+            "rank {rank}"
+        );
+    }
+}
+
+/// Opens the bundle of a step, as a client of its own.
+fn step_of(pool: &Pool, path: &str, members: Option<u64>) -> junctura::Bundle {
+    let client = Pool::connect(pool.url()).unwrap();
+    let options = BundleOptions {
+        members,
+        ..BundleOptions::default()
+    };
+    client.open_bundle(path, [("space", "model")], options).unwrap()
+}
+
+fn put(bundle: &junctura::Bundle, from: &Arc<Layout>, rank: u64, name: &str) -> Result<(), Error> {
+    let piece = ArrayPiece::new(from, element("u4"), rank);
+    bundle.offer_piece(&piece, [("name", name)], &numbers(from, rank))
+}
+
+#[test]
+fn arrays_of_a_bundle_become_visible_with_its_other_members() {
+    let pool = pool();
+    let (rows, columns) = (layout("shape=30x41 grid=3x1"), layout("shape=30x41 grid=1x3 order=F"));
+    let ranks: Vec<_> = (0..3).map(|_| step_of(&pool, "run/step=6", None)).collect();
+    for (rank, bundle) in ranks.iter().enumerate() {
+        put(bundle, &rows, rank as u64, "t").unwrap();
+        put(bundle, &columns, rank as u64, "u").unwrap();
+        // The same again does no harm.
+        put(bundle, &rows, rank as u64, "t").unwrap();
+        if rank == 0 {
+            assert_eq!(bundle.seal().unwrap_err().code(), Code::Conflict);
+        }
+    }
+    put(&ranks[1], &rows, 0, "t").unwrap();
+    ranks[2].offer([("name", "time")], b"6").unwrap();
+    assert!(pool.list("").unwrap().is_empty());
+    let error = pool.demand_array("name=t", Some(Duration::ZERO)).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
+    assert_eq!(ranks[0].seal().unwrap().objects(), 2 * 4 + 1);
+    for bundle in &ranks {
+        assert_eq!(bundle.wait(None).unwrap().objects(), 9);
+    }
+    for (name, from) in [("t", &rows), ("u", &columns)] {
+        let array = pool
+            .demand_array(&format!("name={name}"), Some(Duration::ZERO))
+            .unwrap();
+        for to in LAYOUTS {
+            let to = layout(to);
+            assert_eq!(
+                array.take(&ArrayPart::of(&to, 0)).unwrap(),
+                numbers(&to, 0),
+                "{name} {from} {to}"
+            );
+        }
+    }
+    // An array is removed with its pieces alone.
+    pool.withdraw_all("name=t", junctura::WithdrawOptions::default())
+        .unwrap();
+    assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 3);
+    // Neither the path nor the key is open any more.
+    let error = put(&ranks[0], &rows, 0, "late").unwrap_err();
+    assert_eq!(
+        (error.code(), error.subject()),
+        (Code::BundleClosed, "bundle run/step=6"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_array_counts_as_one_member_of_a_bundle() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let options = BundleOptions {
+        members: Some(2),
+        ..BundleOptions::default()
+    };
+    let bundle = pool.open_bundle("step", [("space", "model")], options).unwrap();
+    let allocated = |rank| {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        let mut mine = bundle.allocate(piece.bytes()).unwrap();
+        mine.copy_from_slice(&numbers(&from, rank));
+        bundle.offer_piece_allocation(&piece, [("name", "t")], mine, OfferOptions::default())
+    };
+    allocated(1).unwrap();
+    allocated(0).unwrap();
+    assert_eq!(allocated(0).unwrap_err().code(), Code::AlreadyExists);
+    put(&bundle, &from, 0, "u").unwrap();
+    assert_eq!(put(&bundle, &from, 0, "v").unwrap_err().code(), Code::BundleFull);
+    assert!(bundle.completed().unwrap().is_none());
+    put(&bundle, &from, 1, "u").unwrap();
+    assert_eq!(bundle.wait(None).unwrap().objects(), 6);
+    // One without a path is no bundle of several ranks.
+    let error = put(&pool.bundle().unwrap(), &from, 0, "w").unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+}
+
+#[test]
+fn nothing_of_a_bundle_that_ended_early_becomes_visible() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let (one, other) = (step_of(&pool, "step", None), step_of(&pool, "step", None));
+    put(&one, &from, 0, "t").unwrap();
+    put(&one, &from, 0, "u").unwrap();
+    put(&other, &from, 1, "t").unwrap();
+    one.abort().unwrap();
+    assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);
+    // Whether its array is open here or not: none becomes visible by itself.
+    for (rank, name) in [(1, "u"), (1, "t"), (1, "new"), (0, "new")] {
+        assert_eq!(
+            put(&other, &from, rank, name).unwrap_err().code(),
+            Code::Closed,
+            "{name}"
+        );
+    }
+    assert_eq!(put(&one, &from, 0, "new").unwrap_err().code(), Code::Closed);
+    assert!(pool.list("").unwrap().is_empty() && pool.bundles("", None).unwrap().is_empty());
+
+    // The path is free again. Its producers leave in mid-step: another one completes it.
+    let (one, other) = (step_of(&pool, "step", None), step_of(&pool, "step", None));
+    put(&one, &from, 0, "t").unwrap();
+    drop(one);
+    put(&other, &from, 1, "t").unwrap();
+    assert_eq!(other.seal().unwrap().objects(), 3);
+
+    // Nobody comes back.
+    let hurry = BundleOptions {
+        orphan_timeout: Some(Duration::from_millis(1)),
+        ..BundleOptions::default()
+    };
+    let client = Pool::connect(pool.url()).unwrap();
+    let left = client.open_bundle("left", [("space", "model")], hurry).unwrap();
+    put(&left, &from, 0, "v").unwrap();
+    put(&left, &from, 1, "v").unwrap();
+    put(&left, &from, 0, "w").unwrap();
+    let mut events = pool.subscribe("", &[EventKind::Aborted]).unwrap();
+    drop(left);
+    // The step, its complete array, and the other one.
+    for _ in 0..3 {
+        events.next_event().unwrap();
+    }
+    assert!(pool.list("name=v/w").unwrap().is_empty());
+    assert!(pool.list("exists(piece_of),rank=0/1").unwrap().len() == 2);
 }

@@ -429,6 +429,40 @@ static void start_of_a_large_array(void) {
 }
 
 /* Two ranks have rows of 4 x 6 numbers; three want columns, in the order of Fortran. */
+/* An array is a member of a bundle that its ranks share. */
+static void pieces_in_a_bundle(jct_pool_t *pool, const jct_layout_t *rows) {
+    jct_bundle_t *alone, *one, *other;
+    jct_attributes_t *key = named("member");
+    jct_layout_t *whole;
+    float piece[12] = {0}, all[24];
+    uint64_t objects;
+    OK(jct_layout_parse("shape=4x6", &whole));
+    OK(jct_bundle_open(pool, "run/step=1", NULL, "members=2", &one));
+    OK(jct_bundle_open(pool, "run/step=1", NULL, NULL, &other));
+    OK(jct_bundle_offer_piece(one, rows, 0, "f4", key, piece, sizeof piece, "retention=withdrawn,schema=free"));
+    RETURNS(JCT_CONFLICT, jct_bundle_offer_piece(other, whole, 0, "f4", key, all, sizeof all, NULL));
+    piece[11] = 23;
+    RETURNS(JCT_ALREADY_EXISTS, jct_bundle_offer_piece(other, rows, 0, "f4", key, piece, sizeof piece, NULL));
+    OK(jct_bundle_offer_piece(other, rows, 1, "f4", key, piece, sizeof piece, NULL));
+    RETURNS(JCT_NOT_FOUND, jct_demand_array(pool, key, whole, 0, "f4", all, sizeof all, NULL, 0));
+    jct_attributes_t *time = named("time");
+    OK(jct_bundle_offer(one, time, "1", 1, NULL));
+    OK(jct_bundle_wait(other, 60, &objects));
+    EXPECT(objects == 4);
+    OK(jct_demand_array(pool, key, whole, 0, "f4", all, sizeof all, NULL, 0));
+    EXPECT(all[11] == 0 && all[23] == 23);
+    RETURNS(JCT_BUNDLE_CLOSED, jct_bundle_offer_piece(one, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    jct_bundle_close(one);
+    jct_bundle_close(other);
+    OK(jct_bundle_open(pool, NULL, NULL, NULL, &alone));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_offer_piece(alone, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_offer_piece(NULL, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    jct_bundle_close(alone);
+    jct_layout_free(whole);
+    jct_attributes_free(key);
+    jct_attributes_free(time);
+}
+
 static void arrays(jct_pool_t *pool) {
     jct_layout_t *rows, *columns, *blocks;
     uint64_t number;
@@ -477,6 +511,7 @@ static void arrays(jct_pool_t *pool) {
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "f8", part, 8, NULL, 60));
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "no type", part, 8, NULL, 60));
     jct_attributes_free(key);
+    pieces_in_a_bundle(pool, rows);
 
     jct_exchange_t *to, *from;
     jct_layout_t *whole;

@@ -32,7 +32,7 @@ pub(crate) use missing::{ARRAYS, LackingArray};
 pub use offering::ArrayPiece;
 pub(crate) use offering::OpenArrays;
 #[cfg(feature = "async")]
-pub(crate) use offering::{PieceOffer, first_piece, is_second, unless_complete};
+pub(crate) use offering::{PieceOffer, PieceScope, is_second, unless_complete};
 pub(crate) use plans::PlanCache;
 pub use regrid::{RegridSource, RegridTarget, RegridTerms, read_weights, regrid_field};
 pub use whole::WholeArray;
