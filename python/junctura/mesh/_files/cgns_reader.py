@@ -17,7 +17,7 @@ from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
-from junctura.mesh._files.reading import reading
+from junctura.mesh._files.reading import check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
@@ -62,6 +62,7 @@ class CgnsReader:
             self._file = h5py.File(self.path, "r")
         try:
             with reading(self.path):
+                check_links(self.path, self._file, h5py.ExternalLink)
                 self._begin()
         except BaseException:
             self.close()
