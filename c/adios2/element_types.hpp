@@ -53,14 +53,14 @@ template <typename T> T value_of(const std::string &text) {
     } else if constexpr (IsComplex<T>::value) {
         const std::size_t space = text.find(' ');
         if (space == std::string::npos)
-            throw std::runtime_error("\"" + text + "\" is no complex number");
+            throw std::runtime_error("\"" + text.substr(0, 80) + "\" is no complex number");
         using Part = typename T::value_type;
         return T(value_of<Part>(text.substr(0, space)), value_of<Part>(text.substr(space + 1)));
     } else {
         std::conditional_t<std::is_same_v<T, char>, int, T> value{};
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (error != std::errc() || end != text.data() + text.size())
-            throw std::runtime_error("\"" + text + "\" is no number of the type " + type_name<T>());
+            throw std::runtime_error("\"" + text.substr(0, 80) + "\" is no number of the type " + type_name<T>());
         return static_cast<T>(value);
     }
 }

@@ -11,9 +11,17 @@ namespace {
 const std::string HEADER = "junctura-adios2 1\n";
 const std::string BLOCK = "block";
 const std::vector<std::string> KINDS = {"array", "local", "value", "attribute", "attributes"};
-// A contents text has at most this many dimensions and entries.
+// A contents text has at most this many dimensions, entries, and words of all entries.
 constexpr std::size_t DIMENSIONS_MOST = 32;
 constexpr std::size_t ENTRIES_MOST = 1000000;
+constexpr std::size_t WORDS_MOST = 4000000;
+
+// The beginning of a text of another program, for an error.
+std::string shown(const std::string &text) {
+    std::string result = text.substr(0, 80);
+    std::replace_if(result.begin(), result.end(), [](unsigned char byte) { return byte < ' ' || byte == 0x7f; }, '?');
+    return '"' + result + '"';
+}
 
 // Tabs separate, and line feeds end: both are escaped, and so is the backslash.
 std::string escaped(const std::string &text) {
@@ -57,11 +65,16 @@ std::vector<std::string> split(const std::string &text, char separator) {
 
 std::vector<std::size_t> shape_of(const std::string &text) {
     std::vector<std::size_t> shape;
+    // In bytes of the largest elements.
+    std::size_t size = 64;
+    if (text.size() > DIMENSIONS_MOST * 21)
+        throw std::runtime_error("the contents of a step have the shape " + shown(text));
     for (const std::string &word : split(text, 'x')) {
         std::size_t extent = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), extent);
-        if (error != std::errc() || end != word.data() + word.size() || shape.size() == DIMENSIONS_MOST)
-            throw std::runtime_error("the contents of a step have the shape \"" + text + "\"");
+        if (error != std::errc() || end != word.data() + word.size() || shape.size() == DIMENSIONS_MOST ||
+            __builtin_mul_overflow(size, extent, &size))
+            throw std::runtime_error("the contents of a step have the shape " + shown(text));
         shape.push_back(extent);
     }
     return shape;
@@ -92,7 +105,7 @@ void add_block(const std::vector<std::string> &words, std::vector<ContentsEntry>
 ContentsEntry entry_of(const std::vector<std::string> &words) {
     const auto kind = std::find(KINDS.begin(), KINDS.end(), words[0]);
     if (kind == KINDS.end() || words.size() < 4)
-        throw std::runtime_error("the contents of a step have the entry \"" + words[0] + "\"");
+        throw std::runtime_error("the contents of a step have the line " + shown(words[0]));
     ContentsEntry entry;
     entry.kind = static_cast<EntryKind>(kind - KINDS.begin());
     entry.type = words[1];
@@ -125,6 +138,10 @@ std::string write_contents(const std::vector<ContentsEntry> &entries) {
 std::vector<ContentsEntry> read_contents(const std::string &text) {
     if (text.compare(0, HEADER.size(), HEADER) != 0 || text.back() != '\n')
         throw std::runtime_error("an object of the stream does not contain the contents of a step");
+    const auto ends_word = [](char byte) { return byte == '\t' || byte == '\n'; };
+    const std::ptrdiff_t words = std::count_if(text.begin(), text.end(), ends_word);
+    if (static_cast<std::size_t>(words) > WORDS_MOST)
+        throw std::runtime_error("the contents of a step have too many values");
     std::vector<ContentsEntry> entries;
     std::size_t begin = HEADER.size();
     while (begin < text.size()) {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
-from socket import create_server
+from socket import create_connection, create_server
 
 import pytest
 from e2e_shell import Shell
@@ -116,6 +118,26 @@ def test_without_a_token_names_are_left_out(bare: Shell) -> None:
     assert "space" not in text
     server.signal(signal.SIGTERM)
     assert server.end()[0] == 0
+
+
+def test_peers_that_send_nothing_keep_no_scraper_out(bare: Shell) -> None:
+    server = bare.start("pool", "serve", "--metrics", "127.0.0.1:0", "--pool", bare.pool)
+    assert "serving" in server.said()
+    address = server.said().split()[-1]
+    host = urllib.parse.urlsplit(address)
+    with contextlib.ExitStack() as stack:
+        for sent in (b"", b"GET /metr", b"GET /metrics HTTP/1.1\r\n" + b"x: y\r\n" * 9):
+            for _ in range(20):
+                peer = stack.enter_context(create_connection((host.hostname, host.port)))
+                peer.sendall(sent)
+        assert sums(scrape(address))["junctura_board_up"] == 1
+        # The answer to a head that is too long, or the end of the connection.
+        long = stack.enter_context(create_connection((host.hostname, host.port)))
+        with contextlib.suppress(OSError):
+            long.sendall(b"GET /metrics HTTP/1.1\r\n" + b"a" * (1 << 20))
+        with contextlib.suppress(OSError):
+            assert long.recv(100)[:12] in (b"HTTP/1.1 431", b"")
+        assert sums(scrape(address))["junctura_board_up"] == 1
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:9464"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import h5py
@@ -102,3 +104,84 @@ def test_other_files(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"nothing of this kind" * 100)
         with pytest.raises(junctura.Io, match=name):
             read(tmp_path / name)
+
+
+def claiming(path: Path, dimensions: dict[str, int | None], variables: dict[str, tuple[str, ...]]) -> None:
+    """An Exodus file of a tetrahedron, with more dimensions, and variables that were never written."""
+    with netCDF4.Dataset(path, "w") as file:
+        for name, size in {"num_dim": 3, "num_nodes": 4, "num_elem": 0, **dimensions}.items():
+            file.createDimension(name, size)
+        for axis in "xyz":
+            file.createVariable(f"coord{axis}", "f8", ("num_nodes",))[:] = np.arange(4.0)
+        for name, shape in variables.items():
+            chunks = [min(dimensions.get(one) or 1, 1 << 10) for one in shape]
+            file.createVariable(name, "S1" if "name" in name else "f8", shape, chunksizes=chunks)
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "variables"),
+    [
+        ({"num_el_blk": 1 << 60}, {}),
+        ({"num_el_blk": 1 << 30, "len": 1 << 20}, {"eb_names": ("num_el_blk", "len")}),
+        ({"num_node_sets": 1 << 60}, {}),
+        ({"num_fa_blk": 1 << 60}, {}),
+        ({"time_step": 1 << 60}, {"time_whole": ("time_step",)}),
+        ({"time_step": 1, "num_nod_var": 1 << 60}, {"time_whole": ("time_step",)}),
+        (
+            {"time_step": 1, "num_nod_var": 1, "len": 1 << 50},
+            {"time_whole": ("time_step",), "name_nod_var": ("num_nod_var", "len")},
+        ),
+        (
+            {"time_step": 1, "num_nod_var": 1, "many": 1 << 40},
+            {"time_whole": ("time_step",), "vals_nod_var1": ("time_step", "many")},
+        ),
+        (
+            {"time_step": 1, "num_glo_var": 1, "many": 1 << 40},
+            {"time_whole": ("time_step",), "vals_glo_var": ("time_step", "many")},
+        ),
+    ],
+)
+def test_counts_are_refused_before_they_cost(
+    dimensions: dict[str, int | None], variables: dict[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    claiming(tmp_path / "a.exo", dimensions, variables)
+    tracemalloc.start()
+    with pytest.raises(junctura.LimitExceeded, match=r"a\.exo"), read(tmp_path / "a.exo") as series:
+        next(iter(series))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+def test_more_than_three_axes(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.exo", "w") as file:
+        for name, size in (("num_dim", 1 << 40), ("num_nodes", 1)):
+            file.createDimension(name, size)
+        file.createVariable("coord", "f8", ("num_dim", "num_nodes"), chunksizes=(1 << 10, 1))
+    with pytest.raises(junctura.Corrupt, match="num_dim"):
+        read(tmp_path / "a.exo")
+
+
+@pytest.mark.parametrize("name", ["a.cgns", "a.exo"])
+def test_no_other_file_is_read(name: str, tmp_path: Path) -> None:
+    """Links and external storage could name a file that only the reader may read, or a pipe that blocks."""
+    pipe, secret = tmp_path / "pipe", tmp_path / "secret"
+    os.mkfifo(pipe)
+    secret.write_bytes(bytes(800))
+    for how in ("link", "storage"):
+        path = tmp_path / f"{how}-{name}"
+        if name == "a.cgns":
+            copy(with_fields(0, random_mesh(0), 1), create(path))
+        else:
+            claiming(path, {}, {})
+        with h5py.File(path, "r+") as file:
+            if how == "link":
+                file["other"] = h5py.ExternalLink(str(pipe), "/")
+            else:
+                place = file["Base/nodes/GridCoordinates/CoordinateX"] if name == "a.cgns" else file
+                kept = " data" if name == "a.cgns" else "x"
+                if kept in place:
+                    del place[kept]
+                place.create_dataset(kept, (100,), np.float64, external=[(str(secret), 0, 800)])
+        with pytest.raises(junctura.Unsupported, match="other file"):
+            read(path)

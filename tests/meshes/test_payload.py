@@ -77,7 +77,7 @@ def tried(payload: bytes) -> None:
         shared = SharedArrays(payload)
         tree = unpack(payload, shared)
         MeshTrees().mesh(tree, 0, None)
-    except (junctura.Corrupt, junctura.InvalidArgument):
+    except (junctura.Corrupt, junctura.InvalidArgument, junctura.TooLarge):
         pass
 
 
@@ -251,3 +251,79 @@ def test_offsets_and_numbers_of_shapes_of_others() -> None:
     block = MeshTrees().mesh(tree, 0, None).blocks["t"]
     assert block.connectivity.tolist() == [0, 1, 2, 3, 0, 1, 2]
     assert block.of_kinds.tolist() == [9, 5]
+
+
+def topology(elements: dict[str, Any], **more: Any) -> Any:
+    points = {"type": "explicit", "values": {"x": np.arange(8.0), "y": np.arange(8.0)}}
+    node = {"type": "unstructured", "coordset": "c", "elements": elements, **more}
+    return {"coordsets": {"c": points}, "topologies": {"t": node}}
+
+
+MOST = np.iinfo(np.int64).max
+
+
+@pytest.mark.parametrize(
+    "wrong", [[1.5], [np.nan], [np.inf], [MOST], [MOST, MOST, 5], [-1, 4], np.array([1 << 63] * 2, "u8")]
+)
+@pytest.mark.parametrize("place", ["sizes", "offsets", "shapes", "shape_map", "subelements", "id", "dims"])
+def test_numbers_that_no_mesh_has(place: str, wrong: Any) -> None:
+    """Neither a sum beyond 64 bits, nor a float where an integer belongs, comes past the checks."""
+    values = np.array(wrong)
+    elements: Any = {"shape": "polygonal", "connectivity": np.arange(3), "sizes": np.array([3])}
+    more: Any = {}
+    if place in ("shapes", "shape_map"):
+        elements |= {"shape": "mixed", "shapes": np.array([5]), "shape_map": {"tri": np.array([5])}}
+    if place == "shape_map":
+        elements["shape_map"] = {"tri": values}
+    elif place == "subelements":
+        elements |= {"shape": "polyhedral", "connectivity": np.array([0]), "sizes": np.array([1])}
+        more = {"subelements": {"connectivity": np.arange(3), "sizes": values}}
+    elif place in ("sizes", "offsets", "shapes"):
+        elements[place] = values
+    tree = topology(elements, **more)
+    if place == "id":
+        tree["junctura"] = {"topologies": {"t": {"id": values}}}
+    if place == "dims":
+        tree["coordsets"]["c"] = {"type": "uniform", "dims": {"i": values}}
+    if place == "id" and values.dtype.kind in "iu":
+        assert MeshTrees().mesh(tree, 0, None).blocks["t"].number == values[0]
+    else:
+        with pytest.raises(junctura.InvalidArgument):
+            MeshTrees().mesh(tree, 0, None)
+
+
+def many_grids() -> Any:
+    dims = {"i": np.array([1 << 24])}
+    return {"coordsets": {f"c{n}": {"type": "uniform", "dims": dims} for n in range(1000)}, "topologies": {}}
+
+
+def many_topologies_of_a_grid() -> Any:
+    dims = {"i": np.array([1 << 12]), "j": np.array([1 << 12])}
+    blocks = {f"t{n}": {"type": "points", "coordset": "c"} for n in range(1000)}
+    return {"coordsets": {"c": {"type": "uniform", "dims": dims}}, "topologies": blocks}
+
+
+def overlapping_elements() -> Any:
+    count = 1 << 20
+    sizes, offsets = np.full(100, count), np.zeros(100, np.int64)
+    return topology({"shape": "polygonal", "connectivity": np.zeros(count, "i1"), "sizes": sizes, "offsets": offsets})
+
+
+def one_array_a_thousand_times() -> Any:
+    elements = {"shape": "tri", "connectivity": np.zeros(3 << 18, "i1")}
+    node = topology(elements)["topologies"]["t"]
+    return {**topology(elements), "topologies": {f"t{n}": node for n in range(1000)}}
+
+
+@pytest.mark.parametrize(
+    "make", [many_grids, many_topologies_of_a_grid, overlapping_elements, one_array_a_thousand_times]
+)
+def test_a_mesh_is_not_much_larger_than_its_payload(make: Any) -> None:
+    payload = PackedTree(make()).to_bytes()
+    assert len(payload) < 2 << 20
+    tracemalloc.start()
+    with pytest.raises(junctura.TooLarge, match="16 times those it has"):
+        MeshTrees().mesh(unpack(payload), 0, None)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 9 * (1 << 26)

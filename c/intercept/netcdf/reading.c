@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "reading.h"
 
+#include <ctype.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,9 +35,10 @@ static void read_lines(OpenFile *file, const char *text, size_t bytes) {
             line = stop + 1;
             continue;
         }
-        char *name;
-        size_t length = strtoull(line, &name, 10);
-        for (size_t at = 0; *name == ' ' && at < file->dims; at++) {
+        char *name = NULL;
+        /* Blanks at its beginning would lead the conversion beyond the line. */
+        size_t length = isdigit((unsigned char)*line) ? strtoull(line, &name, 10) : 0;
+        for (size_t at = 0; name && *name == ' ' && at < file->dims; at++) {
             UnlimitedDim *dim = &file->unlimited[at];
             size_t letters = strlen(dim->name);
             if (letters == (size_t)(stop - name - 1) && memcmp(dim->name, name + 1, letters) == 0)
@@ -149,31 +151,53 @@ static void read_shape(const FileVariable *variable, const char *text, size_t *s
     }
 }
 
-/* Takes the payload of an object as the record that is held. */
+/* Counts the elements of the extents that an object states; false where its payload does not have so many. */
+static bool count_held(FileVariable *variable, size_t bytes) {
+    size_t *elements = &variable->held_elements, needed;
+    *elements = 1;
+    for (size_t at = 0; at < variable->record_dims; at++)
+        if (__builtin_mul_overflow(*elements, variable->held_shape[at], elements)) return false;
+    /* A text has at least its NUL. */
+    if (variable->type == NC_STRING) return *elements <= bytes;
+    return !__builtin_mul_overflow(*elements, convert_size(variable->type), &needed) && needed == bytes;
+}
+
+static int copy_texts(FileVariable *variable, const char *data, size_t bytes) {
+    char **texts = calloc(variable->held_elements ? variable->held_elements : 1, sizeof *texts);
+    const char *end = data + bytes;
+    variable->held_copy = texts;
+    if (!texts) return NC_ENOMEM;
+    for (size_t at = 0; at < variable->held_elements; at++) {
+        if (data >= end) return NC_EIO;
+        texts[at] = strndup(data, (size_t)(end - data));
+        if (!texts[at]) return NC_ENOMEM;
+        data += strlen(texts[at]) + 1;
+    }
+    return NC_NOERR;
+}
+
+/* Takes the payload of an object as the record that is held. The caller forgets it where the status is an error. */
 static int hold(OpenFile *file, FileVariable *variable, jct_object_t *object) {
     size_t bytes;
     const char *data = JCT(jct_object_data)(object, &bytes);
+    variable->held = object;
     variable->held_shape = malloc((variable->record_dims + 1) * sizeof *variable->held_shape);
     if (!variable->held_shape) return NC_ENOMEM;
     read_shape(variable, JCT(jct_object_get)(object, "shape"), variable->held_shape);
-    size_t elements = slab_elements(variable->record_dims, variable->held_shape);
-    variable->held_elements = elements;
     intercept_received(file->report, bytes);
     variable->is_in_pieces = JCT(jct_object_get)(object, "pieces") != NULL;
-    if (variable->type != NC_STRING) {
-        variable->held = object;
-        if (variable->is_in_pieces) return NC_NOERR;
-        return bytes == elements * convert_size(variable->type) ? NC_NOERR : NC_EIO;
+    /* The extents of an array in pieces are checked where it is received. */
+    if (variable->is_in_pieces && variable->type != NC_STRING) return NC_NOERR;
+    int status = variable->is_in_pieces || !count_held(variable, bytes) ? NC_EIO : NC_NOERR;
+    if (status == NC_NOERR && variable->type == NC_STRING) {
+        status = copy_texts(variable, data, bytes);
+        JCT(jct_object_release)(object);
+        variable->held = NULL;
     }
-    char **texts = calloc(elements ? elements : 1, sizeof *texts);
-    variable->held_copy = texts;
-    const char *end = data + bytes;
-    for (size_t at = 0; texts && at < elements && data < end; at++) {
-        texts[at] = strndup(data, (size_t)(end - data));
-        data += strlen(texts[at]) + 1;
-    }
-    JCT(jct_object_release)(object);
-    return texts ? NC_NOERR : NC_ENOMEM;
+    if (status == NC_EIO)
+        intercept_say("%s: the object of variable %s does not have the values that its attributes state: %zu bytes",
+                      file->path, variable->name, bytes);
+    return status;
 }
 
 static int demand_now(OpenFile *file, FileVariable *variable, size_t record, jct_object_t **object) {
@@ -202,7 +226,9 @@ static int hold_record(OpenFile *file, FileVariable *variable, size_t record, bo
             variable->is_held = true;
             variable->held_record = record;
             variable->is_held_missing = !object;
-            return object ? hold(file, variable, object) : NC_NOERR;
+            status = object ? hold(file, variable, object) : NC_NOERR;
+            if (status != NC_NOERR) file_forget_held(variable);
+            return status;
         }
         status = await_state(file);
         if (status != NC_NOERR) return status;
@@ -219,35 +245,45 @@ static int take_part(const DataCall *call, size_t skipped, const size_t *shape, 
     for (size_t at = 0; at < part.dims && is_inside; at++)
         is_inside = part.count[at] == 0 || part.start[at] + (part.count[at] - 1) * (size_t)part.stride[at] < shape[at];
     if (is_inside) return slab_get(&part, &sides);
-    /* An array of the needed extents: all fill values, and over them what there is. */
-    size_t room = part.dims + 1, *larger = malloc(2 * room * sizeof *larger), *zeros = larger + room;
+    /* The box of the call: fill values, and over them those that the array has. */
+    size_t room = part.dims + 1, *extents = malloc(3 * room * sizeof *extents), *zeros = extents + room, *there = zeros + room;
     ptrdiff_t *ones = malloc(2 * room * sizeof *ones), *map = ones + room;
-    if (!larger || !ones) return NC_ENOMEM;
-    for (size_t at = 0; at < part.dims; at++) {
-        size_t end = part.count[at] ? part.start[at] + (part.count[at] - 1) * (size_t)part.stride[at] + 1 : 0;
-        larger[at] = data && shape[at] > end ? shape[at] : end;
+    if (!extents || !ones) {
+        free(extents);
+        free(ones);
+        return NC_ENOMEM;
+    }
+    size_t elements = 1, first = 0, weight = 1;
+    bool has_some = data != NULL, is_too_large = false;
+    for (size_t at = part.dims; at-- > 0;) {
+        extents[at] = part.count[at] ? (part.count[at] - 1) * (size_t)part.stride[at] + 1 : 0;
+        there[at] = part.start[at] < shape[at] ? shape[at] - part.start[at] : 0;
+        if (there[at] > extents[at]) there[at] = extents[at];
+        has_some &= there[at] > 0;
+        is_too_large |= __builtin_mul_overflow(elements, extents[at], &elements);
+        first += part.start[at] * weight;
+        map[at] = (ptrdiff_t)weight;
+        weight *= shape[at];
         ones[at] = 1;
         zeros[at] = 0;
     }
-    size_t elements = slab_elements(part.dims, larger);
-    char *whole = calloc(elements ? elements : 1, convert_size(variable->type));
+    char *whole = is_too_large ? NULL : calloc(elements ? elements : 1, convert_size(variable->type));
     int status = whole ? slab_fill(variable->type, whole, elements, variable->fill) : NC_ENOMEM;
-    if (status == NC_NOERR && data) {
-        ptrdiff_t weight = 1;
-        for (size_t at = part.dims; at-- > 0; weight *= (ptrdiff_t)shape[at]) map[at] = weight;
-        SlabPart all = {part.dims, larger, zeros, shape, ones, map};
-        SlabSides to_whole = {variable->type, whole, variable->type, data, false};
+    if (status == NC_NOERR && has_some) {
+        SlabPart all = {part.dims, extents, zeros, there, ones, map};
+        SlabSides to_whole = {variable->type, whole, variable->type, (char *)data + first * convert_size(variable->type), false};
         status = slab_put(&all, &to_whole);
     }
     if (status == NC_NOERR) {
-        part.shape = larger;
+        part.shape = extents;
+        part.start = zeros;
         sides.array = whole;
         status = slab_get(&part, &sides);
     }
     if (whole && variable->type == NC_STRING)
         for (size_t at = 0; at < elements; at++) free(((char **)whole)[at]);
     free(whole);
-    free(larger);
+    free(extents);
     free(ones);
     return status;
 }

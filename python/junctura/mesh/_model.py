@@ -269,25 +269,28 @@ class MeshStep:
             _check_points(name, points)
         for name, block in self.blocks.items():
             _check_block(name, block, self.points)
+        elements = dict.fromkeys(self.points, 0)
+        for block in self.blocks.values():
+            elements[block.points] += block.count
         for name, one in self.sets.items():
-            _check_set(name, one, self)
+            _check_set(name, one, self.points, elements)
         for on_mesh in self.fields:
             self.check_field(on_mesh)
 
     def check_field(self, one: MeshField) -> None:
         """Validates one field, as `check` does."""
-        counts: Mapping[str, int]
-        if one.association == "vertex":
-            counts = {name: points.count for name, points in self.points.items()}
-        elif one.association == "element":
-            counts = {name: block.count for name, block in self.blocks.items()}
-        else:
-            counts = {name: there.indices.size for name, there in self.sets.items()}
-        if one.on not in counts:
+        count: int | None = None
+        if one.association == "vertex" and one.on in self.points:
+            count = self.points[one.on].count
+        elif one.association == "element" and one.on in self.blocks:
+            count = self.blocks[one.on].count
+        elif one.association == "set" and one.on in self.sets:
+            count = self.sets[one.on].indices.size
+        if count is None:
             raise InvalidArgument(f"field {one.name}", f"it is on {one.on}, which the mesh does not have")
         for name, array in one.scalars():
-            if array.size != counts[one.on]:
-                raise InvalidArgument(f"field {name}", f"{array.size} values on {one.on}, which has {counts[one.on]}")
+            if array.size != count:
+                raise InvalidArgument(f"field {name}", f"{array.size} values on {one.on}, which has {count}")
 
 
 def _check_points(name: str, points: MeshPoints) -> None:
@@ -323,12 +326,13 @@ def _check_block(name: str, block: MeshBlock, points: Mapping[str, MeshPoints]) 
 def _check_ragged(subject: str, block: MeshBlock, count: int) -> None:
     if block.sizes is None:
         raise InvalidArgument(subject, f"a block of shape {block.shape} has no sizes")
-    if block.sizes.sum() != block.connectivity.size or (block.sizes < 0).any():
+    if not _adds_up(block.sizes, block.connectivity):
         raise InvalidArgument(subject, "its sizes do not add up to its connectivity")
     if block.shape == "mixed":
         kinds = block.kinds
         if kinds is None or kinds.size != block.sizes.size:
             raise InvalidArgument(subject, "a mixed block has a shape for each element")
+        _check_range(subject, kinds, 256, "shapes")
         for kind in np.unique(kinds):
             expected = BY_VTK[int(kind)].points if int(kind) in BY_VTK else None
             if expected is None or (block.sizes[kinds == kind] != expected).any():
@@ -336,21 +340,29 @@ def _check_ragged(subject: str, block: MeshBlock, count: int) -> None:
     if block.shape != "polyhedral":
         return _check_range(subject, block.connectivity, count, "points")
     faces = block.faces
-    if faces is None or faces.sizes.sum() != faces.connectivity.size:
+    if faces is None or not _adds_up(faces.sizes, faces.connectivity):
         raise InvalidArgument(subject, "polyhedra have no valid faces")
     _check_range(subject, faces.connectivity, count, "points")
     return _check_range(subject, block.connectivity, faces.sizes.size, "faces")
 
 
-def _check_set(name: str, one: MeshSet, mesh: MeshStep) -> None:
-    if one.points not in mesh.points:
+def _adds_up(sizes: Array, connectivity: Array) -> bool:
+    """Whether sizes are integers whose sum, which may have more than 64 bits, is that of the entries."""
+    if sizes.dtype.kind not in "iu":
+        return False
+    if sizes.size and not 0 <= int(sizes.min()) <= int(sizes.max()) <= connectivity.size:
+        return False
+    return int(sizes.sum(dtype=np.int64)) == connectivity.size
+
+
+def _check_set(name: str, one: MeshSet, points: Mapping[str, MeshPoints], elements: Mapping[str, int]) -> None:
+    if one.points not in points:
         raise InvalidArgument(f"set {name}", f"it is on the points {one.points}, which the mesh does not have")
     if one.association == "vertex":
-        return _check_range(f"set {name}", one.indices, mesh.points[one.points].count, "points")
+        return _check_range(f"set {name}", one.indices, points[one.points].count, "points")
     if one.association == "side" and (one.sides is None or one.sides.size != one.indices.size):
         raise InvalidArgument(f"set {name}", "a set of sides has a side for each element")
-    count = sum(block.count for block in mesh.blocks_on(one.points).values())
-    return _check_range(f"set {name}", one.indices, count, "elements")
+    return _check_range(f"set {name}", one.indices, elements[one.points], "elements")
 
 
 def _check_range(subject: str, indices: Array, count: int, noun: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from junctura.errors import InvalidArgument
+from junctura.errors import InvalidArgument, TooLarge
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
-from junctura.mesh._payload import Tree
+from junctura.mesh._payload import Tree, leaves
 from junctura.mesh._shapes import BY_VTK, RAGGED, SHAPES
 
 Node: TypeAlias = dict[str, Any]
@@ -24,6 +24,9 @@ _AXES = ("x", "y", "z")
 _INDICES = ("i", "j", "k")
 # Points of a grid that has positions along axes only.
 _GRID_MAX = 1 << 31
+# Numbers that a tree may refer to, or that are made for it: so many, and so many times those that it has.
+_WORK_MIN = 1 << 26
+_WORK_TIMES = 16
 # Parts of a mesh that this model does not have.
 _UNKNOWN = ("adjsets", "matsets", "nestsets", "specsets")
 
@@ -163,13 +166,16 @@ class MeshTrees:
         ------
         InvalidArgument
             The tree is not a mesh, or has references that do not exist.
+        TooLarge
+            The mesh is much larger than the tree.
 
         """
         domains = _domains(tree)
+        work = _TreeWork(tree)
         static = [_static_part(domain) for _, domain in domains]
         known = self._mesh
         if known is None or not _same(static, self._static):
-            parts = [(name, _static_mesh(domain)) for name, domain in domains]
+            parts = [(name, _static_mesh(domain, work)) for name, domain in domains]
             self._endings = _endings(parts)
             known = _joined(parts, self._endings)
             known.check()
@@ -196,6 +202,26 @@ class MeshTrees:
         for one in mesh.fields:
             mesh.check_field(one)
         return mesh
+
+
+class _TreeWork:
+    """Bounds the numbers that a tree refers to, and those that are made for it: a tree has each array once."""
+
+    def __init__(self, tree: Tree) -> None:
+        own: dict[int, int] = {}
+        referred = 0
+        for array in leaves(tree):
+            own[id(array)] = array.size
+            referred += array.size
+        self._limit = max(_WORK_MIN, _WORK_TIMES * sum(own.values()))
+        self._done = 0
+        self.take(referred, "mesh")
+
+    def take(self, numbers: int, path: str) -> None:
+        """Counts numbers before they are made."""
+        self._done += numbers
+        if self._done > self._limit:
+            raise TooLarge(path, f"the mesh needs more than {self._limit} numbers, {_WORK_TIMES} times those it has")
 
 
 class RankJoin:
@@ -310,20 +336,22 @@ def _joined(parts: Sequence[tuple[str, MeshStep]], endings: Sequence[_NameEnding
     return MeshStep(points, blocks, sets, title=next((part.title for _, part in parts if part.title), ""))
 
 
-def _static_mesh(domain: Node) -> MeshStep:
+def _static_mesh(domain: Node, work: _TreeWork) -> MeshStep:
     own = _child(domain, "junctura")
     coordsets, topologies = _child(domain, "coordsets"), _child(domain, "topologies")
-    points = {name: _points_of(name, node, _child(own, "coordsets", name)) for name, node in coordsets.items()}
-    blocks = {name: _block_of(name, node, points, _child(own, "topologies", name)) for name, node in topologies.items()}
+    points = {name: _points_of(name, node, _child(own, "coordsets", name), work) for name, node in coordsets.items()}
+    blocks = {
+        name: _block_of(name, node, points, _child(own, "topologies", name), work) for name, node in topologies.items()
+    }
     sets = {name: _set_of(name, node) for name, node in _child(own, "sets").items()}
     return MeshStep(points, blocks, sets, title=str(own.get("title") or ""))
 
 
-def _points_of(name: str, node: Any, own: Node) -> MeshPoints:
+def _points_of(name: str, node: Any, own: Node, work: _TreeWork) -> MeshPoints:
     path = f"coordsets/{name}"
     kind = _text(node, "type", path)
     if kind == "uniform":
-        return MeshPoints(_uniform(node, path), "rectilinear", _leaf(own, "ids"))
+        return MeshPoints(_uniform(node, path, work), "rectilinear", _leaf(own, "ids"))
     values = _child(node, "values")
     if set(values) - set(_AXES):
         raise InvalidArgument(path, f"the axes {', '.join(values)}; only x, y and z are supported")
@@ -335,37 +363,38 @@ def _points_of(name: str, node: Any, own: Node) -> MeshPoints:
     return MeshPoints(axes, "explicit" if kind == "explicit" else "rectilinear", _leaf(own, "ids"))
 
 
-def _uniform(node: Node, path: str) -> tuple[Array, ...]:
+def _uniform(node: Node, path: str, work: _TreeWork) -> tuple[Array, ...]:
     dims = _child(node, "dims")
     axes = []
     for index, axis in zip(_INDICES, _AXES, strict=True):
         if index in dims:
             first = _number(_child(node, "origin"), axis, 0.0)
             distance = _number(_child(node, "spacing"), f"d{axis}", 1.0)
-            count = int(_number(dims, index, 1))
+            count = _integer(dims, index, 1, f"{path}/dims")
             if not 1 <= count <= 1 << 24:
                 raise InvalidArgument(f"{path}/dims/{index}", f"{count} points")
+            work.take(count, path)
             axes.append(first + distance * np.arange(count))
     if math.prod(axis.size for axis in axes) > _GRID_MAX:
         raise InvalidArgument(path, f"a grid of more than {_GRID_MAX} points")
     return tuple(axes)
 
 
-def _block_of(name: str, node: Any, points: Mapping[str, MeshPoints], own: Node) -> MeshBlock:
+def _block_of(name: str, node: Any, points: Mapping[str, MeshPoints], own: Node, work: _TreeWork) -> MeshBlock:
     path = f"topologies/{name}"
     on = _text(node, "coordset", path)
     if on not in points:
         raise InvalidArgument(f"{path}/coordset", f"there is no coordset {on}")
     attributes = {one: value for one, value in _child(own, "attributes").items() if isinstance(value, np.ndarray)}
-    number = _number(own, "id", None)
     extra: dict[str, Any] = {
-        "number": None if number is None else int(number),
+        "number": _integer(own, "id", None, f"junctura/{path}"),
         "ids": _leaf(own, "ids"),
         "attributes": attributes,
         "label": str(own.get("label") or ""),
     }
     kind = _text(node, "type", path)
     if kind == "points":
+        work.take(points[on].count, path)
         return MeshBlock(on, "point", np.arange(points[on].count), **extra)
     if kind in ("uniform", "rectilinear"):
         if points[on].kind != "rectilinear":
@@ -373,14 +402,14 @@ def _block_of(name: str, node: Any, points: Mapping[str, MeshPoints], own: Node)
         return MeshBlock(on, "structured", dims=tuple(extent - 1 for extent in points[on].dims), **extra)
     if kind == "structured":
         dims = _child(node, "elements", "dims")
-        sizes = tuple(int(_number(dims, index, 0)) for index in _INDICES if index in dims)
+        sizes = tuple(_integer(dims, index, 0, f"{path}/elements/dims") for index in _INDICES if index in dims)
         return MeshBlock(on, "structured", dims=sizes, **extra)
     if kind != "unstructured":
         raise InvalidArgument(f"{path}/type", f"the type {kind} is unknown")
-    return _unstructured(path, on, node, extra)
+    return _unstructured(path, on, node, extra, work)
 
 
-def _unstructured(path: str, on: str, node: Node, extra: dict[str, Any]) -> MeshBlock:
+def _unstructured(path: str, on: str, node: Node, extra: dict[str, Any], work: _TreeWork) -> MeshBlock:
     elements = _child(node, "elements")
     shape = _text(elements, "shape", f"{path}/elements")
     connectivity = _array(elements, "connectivity", f"{path}/elements")
@@ -388,42 +417,49 @@ def _unstructured(path: str, on: str, node: Node, extra: dict[str, Any]) -> Mesh
         if shape not in SHAPES:
             raise InvalidArgument(f"{path}/elements/shape", f"the shape {shape} is unknown")
         return MeshBlock(on, shape, connectivity, **extra)
-    sizes = _array(elements, "sizes", f"{path}/elements")
-    connectivity = _in_order(connectivity, sizes, _leaf(elements, "offsets"), f"{path}/elements")
+    connectivity, sizes = _in_order(elements, f"{path}/elements", work)
     faces = None
     if shape == "polyhedral":
-        part = _child(node, "subelements")
-        of_faces = _array(part, "sizes", f"{path}/subelements")
-        points = _array(part, "connectivity", f"{path}/subelements")
-        faces = CellFaces(_in_order(points, of_faces, _leaf(part, "offsets"), f"{path}/subelements"), of_faces)
-    kinds = _kinds(elements, path) if shape == "mixed" else None
+        faces = CellFaces(*_in_order(_child(node, "subelements"), f"{path}/subelements", work))
+    kinds = _kinds(elements, path, work) if shape == "mixed" else None
     return MeshBlock(on, shape, connectivity, sizes=sizes, kinds=kinds, faces=faces, **extra)
 
 
-def _in_order(connectivity: Array, sizes: Array, offsets: Array | None, path: str) -> Array:
-    """Returns the entries of one element after another."""
+def _in_order(part: Node, path: str, work: _TreeWork) -> tuple[Array, Array]:
+    """Returns the entries of one element after another, and their number for each element."""
+    connectivity, sizes = _array(part, "connectivity", path), _integers(part, "sizes", path)
+    if sizes.size and not 0 <= int(sizes.min()) <= int(sizes.max()) <= connectivity.size:
+        raise InvalidArgument(f"{path}/sizes", f"{sizes.min()} to {sizes.max()} entries of {connectivity.size}")
+    if "offsets" not in part:
+        return connectivity, sizes
+    work.take(sizes.size, path)
+    offsets = _integers(part, "offsets", path)
     first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)[:-1]]) if sizes.size else sizes
-    if offsets is None or (offsets.size == sizes.size and bool((offsets == first).all())):
-        return connectivity
-    total = int(sizes.sum())
-    ends = offsets.astype(np.int64) + sizes if offsets.size == sizes.size else None
-    if ends is None or (sizes < 0).any() or (offsets < 0).any() or (ends > connectivity.size).any():
+    if offsets.size != sizes.size:
+        raise InvalidArgument(f"{path}/offsets", f"{offsets.size} offsets of {sizes.size} elements")
+    if (offsets == first).all():
+        return connectivity, sizes
+    if int(offsets.min()) < 0 or int(offsets.max()) > connectivity.size:
         raise InvalidArgument(f"{path}/offsets", "elements are not in the connectivity")
-    if total > 64 * connectivity.size:
-        raise InvalidArgument(f"{path}/offsets", f"elements overlap: {total} entries of {connectivity.size}")
-    return connectivity[np.repeat(offsets.astype(np.int64) - first, sizes) + np.arange(total)]
+    starts = offsets.astype(np.int64)
+    if int((starts + sizes.astype(np.int64)).max()) > connectivity.size:
+        raise InvalidArgument(f"{path}/offsets", "elements are not in the connectivity")
+    total = int(sizes.sum(dtype=np.int64))
+    work.take(total, path)
+    return connectivity[np.repeat(starts - first, sizes) + np.arange(total)], sizes
 
 
-def _kinds(elements: Node, path: str) -> Array:
-    numbers = _array(elements, "shapes", f"{path}/elements")
+def _kinds(elements: Node, path: str, work: _TreeWork) -> Array:
+    numbers = _integers(elements, "shapes", f"{path}/elements")
     shape_map = _child(elements, "shape_map")
     table = {}
     for name in shape_map:
         if name not in SHAPES:
             raise InvalidArgument(f"{path}/elements/shape_map", f"the shape {name} is unknown in a mixed topology")
-        table[int(_number(shape_map, name, 0))] = SHAPES[name].vtk
+        table[_integer(shape_map, name, 0, f"{path}/elements/shape_map")] = SHAPES[name].vtk
     if all(number == kind for number, kind in table.items()):
         return numbers
+    work.take(numbers.size, path)
     kinds = np.zeros(numbers.size, np.uint8)
     for number, kind in table.items():
         kinds[numbers == number] = kind
@@ -435,13 +471,12 @@ def _set_of(name: str, node: Any) -> MeshSet:
     association = _text(node, "association", path)
     if association not in ("vertex", "side", "element"):
         raise InvalidArgument(f"{path}/association", f"the association {association} is unknown")
-    number = _number(node, "id", None)
     return MeshSet(
         association,  # type: ignore[arg-type]
         _text(node, "coordset", path),
         _array(node, "indices", path),
         _leaf(node, "sides"),
-        None if number is None else int(number),
+        _integer(node, "id", None, path),
         _leaf(node, "factors"),
         str(node.get("kind") or ""),
     )
@@ -526,6 +561,20 @@ def _array(node: Any, name: str, path: str) -> Array:
     if value is None:
         raise InvalidArgument(f"{path}/{name}", "an array is missing")
     return value
+
+
+def _integers(node: Any, name: str, path: str) -> Array:
+    value = _array(node, name, path)
+    if value.dtype.kind not in "iu":
+        raise InvalidArgument(f"{path}/{name}", f"numbers of the type {value.dtype}; integers are required")
+    return value
+
+
+def _integer(node: Any, name: str, absent: Any, path: str) -> Any:
+    value = _number(node, name, absent)
+    if isinstance(value, float) and not value.is_integer():
+        raise InvalidArgument(f"{path}/{name}", f"the number {value} is not an integer")
+    return None if value is None else int(value)
 
 
 def _number(node: Any, name: str, absent: Any) -> Any:

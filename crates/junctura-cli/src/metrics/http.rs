@@ -1,6 +1,6 @@
 //! One request of HTTP: `GET /metrics` or `GET /metrics/detailed`, and nothing else.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ fn is_allowed(head: &str, token: &str) -> bool {
 }
 
 fn respond(stream: &mut TcpStream, status: &str, kind: &str, body: &str) -> std::io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let deadline = Instant::now() + PATIENCE;
     let challenge = if status.starts_with("401") {
         "WWW-Authenticate: Bearer\r\n"
     } else {
@@ -92,8 +92,19 @@ fn respond(stream: &mut TcpStream, status: &str, kind: &str, body: &str) -> std:
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{challenge}Connection: close\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    let answer = [head.as_bytes(), body.as_bytes()].concat();
+    let mut left = answer.as_slice();
+    while !left.is_empty() {
+        let time = deadline.saturating_duration_since(Instant::now());
+        // A time of zero would be none at all.
+        stream.set_write_timeout(Some(time.max(Duration::from_millis(1))))?;
+        match stream.write(left)? {
+            _ if time.is_zero() => return Err(ErrorKind::TimedOut.into()),
+            0 => return Err(ErrorKind::WriteZero.into()),
+            count => left = &left[count..],
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Metrics beside a server: threads of their own, which read the board.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::metrics::textfile::MetricsFile;
 
 /// How often the file is written.
 const WRITTEN_EVERY: Duration = Duration::from_secs(15);
-/// Requests that are answered at the same time; further ones are refused.
+/// Requests that are answered at the same time; for a further one, the oldest is ended.
 const ANSWERED_MAX: usize = 16;
 /// Bytes of a token.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -146,26 +147,37 @@ fn listen(address: SocketAddr, source: MetricsSource) -> Result<(SocketAddr, Arc
 }
 
 fn serve(listener: &TcpListener, source: &Arc<MetricsSource>, is_over: &AtomicBool) {
-    let answered = Arc::new(AtomicUsize::new(0));
+    let mut answered: VecDeque<(TcpStream, JoinHandle<()>)> = VecDeque::new();
     for stream in listener.incoming() {
         if is_over.load(Ordering::Acquire) {
             return;
         }
         let Ok(mut stream) = stream else { continue };
-        if answered.load(Ordering::Relaxed) >= ANSWERED_MAX {
-            continue;
+        answered.retain(|(_, thread)| !thread.is_finished());
+        if answered.len() >= ANSWERED_MAX
+            && let Some((oldest, thread)) = answered.pop_front()
+        {
+            // A peer that sends nothing, or does not read, does not keep another one out.
+            let _ = oldest.shutdown(Shutdown::Both);
+            let _ = thread.join();
         }
-        answered.fetch_add(1, Ordering::Relaxed);
-        let (source, count) = (Arc::clone(source), Arc::clone(&answered));
-        let started = spawn("metrics-answer", move || {
-            if let Err(error) = answer(&mut stream, &source) {
-                tracing::debug!(%error, "a request for metrics was not answered");
-            }
-            count.fetch_sub(1, Ordering::Relaxed);
-        });
-        if let Err(error) = started {
-            answered.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!(%error, "a request for metrics was refused");
+        let source = Arc::clone(source);
+        let started = stream
+            .try_clone()
+            .map_err(|error| Error::new(Code::Io, "socket", error.to_string()))
+            .and_then(|held| {
+                let thread = spawn("metrics-answer", move || {
+                    if let Err(error) = answer(&mut stream, &source) {
+                        tracing::debug!(%error, "a request for metrics was not answered");
+                    }
+                    // The queue has the connection, too.
+                    let _ = stream.shutdown(Shutdown::Both);
+                });
+                Ok((held, thread?))
+            });
+        match started {
+            Ok(answering) => answered.push_back(answering),
+            Err(error) => tracing::warn!(%error, "a request for metrics was refused"),
         }
     }
 }

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.mesh._files.reading import check_size
+from junctura.errors import Corrupt, InvalidArgument, LimitExceeded, Unsupported
+from junctura.mesh._files.reading import check_size, check_storage
 from junctura.mesh._model import Array
 from junctura.mesh._shapes import SHAPES
 
 NAME_MAX = 32
+# Bytes of a text.
+_TEXT_MAX = 64 << 20
 MIXED, NGON, NFACE = 20, 22, 23
 # The number of each side of the model, as CGNS counts faces.
 _FACES = {"tet": (2, 3, 4, 1), "pyramid": (2, 3, 4, 5, 1), "wedge": (1, 2, 3, 4, 5), "hex": (2, 3, 4, 5, 1, 6)}
@@ -60,6 +62,7 @@ def data(node: Any, path: str) -> Array:
     if " data" not in node:
         raise Corrupt(path, f"the node {node.name} has no data")
     values = node[" data"]
+    check_storage(path, values)
     check_size(path, node.name, values.size * values.dtype.itemsize)
     found: Array = values[()]
     return found
@@ -67,6 +70,10 @@ def data(node: Any, path: str) -> Array:
 
 def text(node: Any) -> str:
     """Returns the data of a node as a text."""
+    if " data" in node:
+        check_storage(str(node.file.filename), node[" data"])
+        if node[" data"].size > _TEXT_MAX:
+            raise LimitExceeded(str(node.file.filename), f"the text {node.name} has {node[' data'].size} bytes")
     found = node[" data"][()] if " data" in node else np.empty(0, np.int8)
     return np.ascontiguousarray(found).astype(np.uint8).tobytes().decode("utf-8", "replace").strip("\0 ")
 

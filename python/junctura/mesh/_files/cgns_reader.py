@@ -17,7 +17,7 @@ from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
-from junctura.mesh._files.reading import FileMeshReader, reading
+from junctura.mesh._files.reading import FileMeshReader, check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
@@ -79,6 +79,7 @@ class CgnsReader(FileMeshReader):
         )
 
     def _begin(self) -> None:
+        check_links(self.path, self._file, _forks.needed("h5py", "mesh").ExternalLink)
         self._bases = list(children(self._file, "CGNSBase_t"))
         if not self._bases:
             raise Corrupt(self.path, "an HDF5 file without a CGNSBase_t is not a CGNS file")

@@ -4,22 +4,25 @@ library).
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
-from junctura.mesh._files.reading import FileMeshReader, check_size, reading
+from junctura.mesh._files.reading import FileMeshReader, check_count, check_links, check_size, check_storage, reading
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
 # The only set of points of a file.
 POINTS = "nodes"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 # Beginnings of element types, and the shapes that they mean; the number of points decides between these.
 _FAMILIES = {
     "point": ("CIRCLE", "SPHERE"),
@@ -55,7 +58,10 @@ class ExodusReader(FileMeshReader):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path, _forks.needed("netCDF4", "mesh").Dataset)
+        netcdf = _forks.needed("netCDF4", "mesh")
+        with reading(os.fspath(path)):
+            _check_files(os.fspath(path))
+        super().__init__(path, netcdf.Dataset)
 
     def __len__(self) -> int:
         return max(1, self._count("time_step") if "time_whole" in self._file.variables else 0)
@@ -66,7 +72,7 @@ class ExodusReader(FileMeshReader):
         if not self._count("time_step") or "time_whole" not in self._file.variables:
             return static
         with reading(self.path):
-            time = float(self._file.variables["time_whole"][index])
+            time = float(self._at("time_whole", index))
             mesh = replace(
                 static, fields=tuple(self._fields(index)), step=index + 1, time=time, globals=self._globals(index)
             )
@@ -78,12 +84,17 @@ class ExodusReader(FileMeshReader):
         self._file.set_auto_maskandscale(False)
         if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
             raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
+        check_size(self.path, "time_whole", 8 * self._count("time_step"))
         self._static = self._read_static()
         self._static.check()
 
     def _count(self, dimension: str) -> int:
         found = self._file.dimensions.get(dimension)
         return 0 if found is None else len(found)
+
+    def _named(self, dimension: str) -> int:
+        """Returns a number of blocks, sets or variables."""
+        return check_count(self.path, dimension, self._count(dimension))
 
     def _read_static(self) -> MeshStep:
         points = {POINTS: MeshPoints(self._axes(), ids=self._numbers("node_num_map"))}
@@ -94,8 +105,11 @@ class ExodusReader(FileMeshReader):
 
     def _axes(self) -> tuple[Array, ...]:
         rank = self._count("num_dim")
+        if rank > 3:
+            raise Corrupt(self.path, f"num_dim is {rank}; 1 to 3 are possible")
         if "coord" in self._file.variables:
-            return tuple(self._get("coord")[axis] for axis in range(rank))
+            coordinates = self._get("coord")
+            return tuple(coordinates[axis] for axis in range(rank))
         count = self._count("num_nodes")
         return tuple(self._get(f"coord{axis}") if count else np.empty(0) for axis in "xyz"[:rank])
 
@@ -107,7 +121,7 @@ class ExodusReader(FileMeshReader):
         return None if (found == np.arange(1, found.size + 1)).all() else found
 
     def _blocks(self) -> dict[str, MeshBlock]:
-        count = self._count("num_el_blk")
+        count = self._named("num_el_blk")
         numbers = self._get("eb_prop1") if "eb_prop1" in self._file.variables else np.arange(1, count + 1)
         names = _unique(self._names("eb_names", count), numbers, "block")
         ids = self._numbers("elem_num_map")
@@ -165,7 +179,7 @@ class ExodusReader(FileMeshReader):
 
     def _faces(self) -> CellFaces | None:
         parts, sizes = [], []
-        for index in range(1, self._count("num_fa_blk") + 1):
+        for index in range(1, self._named("num_fa_blk") + 1):
             if f"fbconn{index}" in self._file.variables:
                 found = self._get(f"fbconn{index}") - 1
                 parts.append(found.ravel())
@@ -184,7 +198,7 @@ class ExodusReader(FileMeshReader):
             ("ss", "num_side_sets", "sideset", "side"),
             ("els", "num_elem_sets", "elemset", "element"),
         ):
-            count = self._count(dimension)
+            count = self._named(dimension)
             prop = f"{prefix}_prop1"
             numbers = self._get(prop) if prop in self._file.variables else np.arange(1, count + 1)
             for index, name in enumerate(_unique(self._names(f"{prefix}_names", count), numbers, word), 1):
@@ -210,11 +224,11 @@ class ExodusReader(FileMeshReader):
         )
 
     def _fields(self, step: int) -> Iterator[MeshField]:
-        for at, name in enumerate(self._names("name_nod_var", self._count("num_nod_var")), 1):
+        for at, name in enumerate(self._names("name_nod_var", self._named("num_nod_var")), 1):
             if "vals_nod_var" in self._file.variables:
-                values = self._file.variables["vals_nod_var"][step, at - 1]
+                values = self._at("vals_nod_var", step, at - 1)
             else:
-                values = self._file.variables[f"vals_nod_var{at}"][step]
+                values = self._at(f"vals_nod_var{at}", step)
             yield MeshField(name, "vertex", POINTS, {"": values})
         for kind, short, places, association in (
             ("elem", "eb", list(self._static.blocks), "element"),
@@ -222,44 +236,62 @@ class ExodusReader(FileMeshReader):
             ("sset", "ss", self._sets_of("side"), "set"),
             ("elset", "els", self._sets_of("element"), "set"),
         ):
-            for at, name in enumerate(self._names(f"name_{kind}_var", self._count(f"num_{kind}_var")), 1):
+            for at, name in enumerate(self._names(f"name_{kind}_var", self._named(f"num_{kind}_var")), 1):
                 for index, on in enumerate(places, 1):
-                    variable = self._file.variables.get(f"vals_{kind}_var{at}{short}{index}")
-                    if variable is not None:
-                        yield MeshField(name, association, on, {"": variable[step]})  # type: ignore[arg-type]
+                    variable = f"vals_{kind}_var{at}{short}{index}"
+                    if variable in self._file.variables:
+                        yield MeshField(name, association, on, {"": self._at(variable, step)})  # type: ignore[arg-type]
 
     def _sets_of(self, association: str) -> list[str]:
         return [name for name, one in self._static.sets.items() if one.association == association]
 
     def _globals(self, step: int) -> dict[str, Array]:
-        names = self._names("name_glo_var", self._count("num_glo_var"))
+        names = self._names("name_glo_var", self._named("num_glo_var"))
         if not names:
             return {}
-        values = self._file.variables["vals_glo_var"][step]
+        values = self._at("vals_glo_var", step)
         return {name: values[at : at + 1] for at, name in enumerate(names)}
 
     def _get(self, name: str) -> Array:
+        return np.ascontiguousarray(self._at(name))
+
+    def _at(self, name: str, *index: int) -> Array:
+        """Returns the part of a variable at these first indices."""
         variable = self._file.variables.get(name)
         if variable is None:
             raise Corrupt(self.path, f"the variable {name} is missing")
-        check_size(self.path, name, variable.size * variable.dtype.itemsize)
-        found: Array = np.ascontiguousarray(variable[...])
+        elements = math.prod(map(int, variable.shape[len(index) :]))
+        check_size(self.path, name, elements * np.dtype(variable.dtype).itemsize)
+        found: Array = variable[index or ...]
         return found
 
     def _names(self, name: str, count: int) -> list[str]:
         """Returns texts that end with a NUL or spaces; empty ones if there are none."""
         if name not in self._file.variables:
             return [""] * count
-        rows = np.asarray(self._file.variables[name][...])
+        rows = self._get(name)
         return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").strip() for row in rows]
+
+
+def _check_files(path: str) -> None:
+    """Refuses a file of netCDF-4, which is one of HDF5, that has parts in other files."""
+    with Path(path).open("rb") as file:
+        if file.read(len(_HDF5)) != _HDF5:
+            return
+    h5py = _forks.needed("h5py", "mesh")
+    with h5py.File(path, "r") as file:
+        check_links(path, file, h5py.ExternalLink)
+        file.visititems(lambda _, node: check_storage(path, node))
 
 
 def _unique(names: list[str], numbers: Array, word: str) -> list[str]:
     """Gives a name to what has none."""
     found = [name or f"{word}_{number}" for name, number in zip(names, numbers, strict=True)]
+    taken: set[str] = set()
     for index, name in enumerate(found):
-        if name in found[:index]:
+        if name in taken:
             found[index] = f"{name}_{numbers[index]}"
+        taken.add(found[index])
     return found
 
 

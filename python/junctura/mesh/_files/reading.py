@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from junctura.errors import Corrupt, Error, Io, LimitExceeded
+from junctura.errors import Corrupt, Error, Io, LimitExceeded, TooLarge, Unsupported
 from junctura.mesh._model import MeshStep
 
 # Values may be compressed, but not beyond this.
 _RATIO_MAX = 1024
 _SMALL = 16 << 20
+# Blocks, sets and variables of a kind.
+_NAMED_MAX = 100_000
 
 
 @contextlib.contextmanager
@@ -26,6 +28,8 @@ def reading(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise Io(path, error.strerror or str(error)) from error
+    except MemoryError as error:
+        raise TooLarge(path, f"there is not enough memory: {error}") from error
     except (AttributeError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         raise Corrupt(path, f"{type(error).__name__}: {error}") from error
 
@@ -35,6 +39,26 @@ def check_size(path: str, name: str, nbytes: int) -> None:
     limit = _SMALL + _RATIO_MAX * Path(path).stat().st_size
     if nbytes > limit:
         raise LimitExceeded(path, f"{name} would have {nbytes} bytes, more than {_RATIO_MAX} times the file")
+
+
+def check_count(path: str, name: str, count: int) -> int:
+    """Returns a number of blocks, sets or variables that a file states, unless it is too large."""
+    if count > _NAMED_MAX:
+        raise LimitExceeded(path, f"{name} is {count}; at most {_NAMED_MAX} are supported")
+    return count
+
+
+def check_links(path: str, file: Any, external_link: type) -> None:
+    """Refuses an HDF5 file with links to other files: a name from outside could be that of any file of the reader."""
+    found = file.visititems_links(lambda name, link: name if isinstance(link, external_link) else None)
+    if found is not None:
+        raise Unsupported(path, f"{found} is in another file: links to other files are not followed")
+
+
+def check_storage(path: str, dataset: Any) -> None:
+    """Refuses an HDF5 dataset whose values are in other files."""
+    if getattr(dataset, "external", None) or getattr(dataset, "is_virtual", False):
+        raise Unsupported(path, f"the values of {dataset.name} are in other files")
 
 
 class FileMeshReader(abc.ABC):
