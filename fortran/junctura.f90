@@ -123,6 +123,7 @@ module junctura
     procedure :: sync => pool_sync
     procedure :: note => pool_note
     procedure :: counters => pool_counters
+    procedure :: explain => pool_explain
     procedure :: url => pool_url
     procedure :: descriptor => pool_descriptor
     procedure :: wanted => pool_wanted
@@ -474,6 +475,42 @@ module junctura
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
     generic :: offer => bundle_offer_r8_0, bundle_offer_r8_1, bundle_offer_r8_2, bundle_offer_r8_3, &
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
+    procedure, private :: bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    generic :: offer_piece => bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    procedure, private :: bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    generic :: offer_piece => bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    procedure, private :: bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    generic :: offer_piece => bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    procedure, private :: bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    generic :: offer_piece => bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    procedure, private :: bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    generic :: offer_piece => bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    procedure, private :: bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
+    generic :: offer_piece => bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
     procedure :: seal => bundle_seal
     procedure :: wait => bundle_wait
     procedure :: abort => bundle_abort
@@ -653,6 +690,13 @@ module junctura
       type(c_ptr), intent(out) :: json
       integer(c_int) :: c_jct_pool_stat
     end function
+    function c_jct_pool_explain(pool, selector, json) bind(C, name='jct_pool_explain')
+      import
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: selector(*)
+      type(c_ptr), intent(out) :: json
+      integer(c_int) :: c_jct_pool_explain
+    end function
     function c_jct_pool_url(pool) bind(C, name='jct_pool_url')
       import
       type(c_ptr), value :: pool
@@ -723,6 +767,20 @@ module junctura
       type(c_ptr), intent(out) :: out
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_allocate
+    end function
+    function c_jct_allocation_write(allocation, at, data, bytes) bind(C, name='jct_allocation_write')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), value :: at
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: c_jct_allocation_write
+    end function
+    function c_jct_allocation_data(allocation, bytes) bind(C, name='jct_allocation_data')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), intent(out) :: bytes
+      type(c_ptr) :: c_jct_allocation_data
     end function
     function c_jct_allocation_offer(allocation, attributes, options) bind(C, name='jct_allocation_offer')
       import
@@ -1044,6 +1102,13 @@ module junctura
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_bundle_allocate
     end function
+    function c_jct_bundle_pipeline(bundle, options, out) bind(C, name='jct_bundle_pipeline')
+      import
+      type(c_ptr), value :: bundle
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_bundle_pipeline
+    end function
     function c_jct_bundle_seal(bundle, objects) bind(C, name='jct_bundle_seal')
       import
       type(c_ptr), value :: bundle
@@ -1130,6 +1195,19 @@ module junctura
       integer(c_size_t), value :: bytes
       character(kind=c_char), intent(in) :: options(*)
       integer(c_int) :: c_jct_offer_piece
+    end function
+    function c_jct_bundle_offer_piece(bundle, layout, rank, type, attributes, data, bytes, options) bind(C, &
+        name='jct_bundle_offer_piece')
+      import
+      type(c_ptr), value :: bundle
+      type(c_ptr), value :: layout
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: attributes
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int) :: c_jct_bundle_offer_piece
     end function
     function c_jct_demand_array(pool, attributes, layout, rank, type, data, bytes, options, timeout) bind(C, &
         name='jct_demand_array')
@@ -1511,6 +1589,22 @@ contains
     type(c_ptr) :: text
     integer(c_int) :: code
     code = c_jct_pool_stat(self%handle, text)
+    json = text_at(text)
+    call c_jct_free(text)
+    call conclude(code, stat, errmsg)
+  end subroutine
+
+  !> Explains a selector, or the text of a key, as a JSON text; empty where the call fails. Blocks for some round trips.
+  !! As jct_pool_explain.
+  subroutine pool_explain(self, selector, json, stat, errmsg)
+    class(pool_t), intent(in) :: self
+    character(len=*), intent(in) :: selector
+    character(len=:), allocatable, intent(out) :: json
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_ptr) :: text
+    integer(c_int) :: code
+    code = c_jct_pool_explain(self%handle, c_text(selector), text)
     json = text_at(text)
     call c_jct_free(text)
     call conclude(code, stat, errmsg)
@@ -5123,6 +5217,25 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  !> Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank opens; the
+  !! elements are copied. The array is one member, and becomes visible with the others. Blocks until the piece is staged.
+  !! Options and errors: jct_bundle_offer_piece.
+  subroutine bundle_offer_piece_i1_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t, &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_1(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5136,6 +5249,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5153,6 +5283,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_3(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5166,6 +5313,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5183,6 +5347,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_5(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5196,6 +5377,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5213,6 +5411,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5228,6 +5443,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5240,6 +5472,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5257,6 +5505,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5270,6 +5535,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5287,6 +5569,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5300,6 +5599,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5317,6 +5633,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5330,6 +5663,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5347,6 +5697,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5359,6 +5726,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5376,6 +5759,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5389,6 +5789,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5406,6 +5823,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5419,6 +5853,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5436,6 +5887,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5449,6 +5917,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5466,6 +5951,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5478,6 +5980,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5495,6 +6013,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5508,6 +6043,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5525,6 +6077,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5538,6 +6107,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5555,6 +6141,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5568,6 +6171,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5585,6 +6205,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5597,6 +6234,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5614,6 +6267,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5627,6 +6297,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5644,6 +6331,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5657,6 +6361,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5674,6 +6395,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5687,6 +6425,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5704,6 +6459,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5716,6 +6488,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5733,6 +6521,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5746,6 +6551,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5763,6 +6585,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5776,6 +6615,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5793,6 +6649,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5808,6 +6681,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5821,6 +6711,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
   !> Makes all members of a bundle visible at one moment; `objects` is their number. Blocks for one round trip. Errors:

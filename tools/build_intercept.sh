@@ -19,4 +19,4 @@ build() {
 if [ -x mpi_io/build.sh ]; then
     mpi_io/build.sh "$folder"
 fi
-build junctura-netcdf "${CC:-cc}" netcdf/*.c
+build junctura-netcdf "${CC:-cc}" netcdf/*.c netcdf/map/*.c

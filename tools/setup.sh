@@ -178,6 +178,7 @@ OPTIONAL=(
     "abidiff abigail-tools"
     "chromium chromium"
     "eglinfo mesa-utils libegl1 libegl-mesa0 libgl1-mesa-dri" # pictures of meshes without a display
+    "ffmpeg ffmpeg" # movies of meshes
     "prometheus prometheus"
 )
 

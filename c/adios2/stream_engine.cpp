@@ -9,6 +9,10 @@
 
 #include "element_types.hpp"
 
+extern "C" {
+#include "../catalyst/mpi_ranks.h"
+}
+
 namespace junctura_adios2 {
 
 namespace {
@@ -20,6 +24,19 @@ const std::string CONTENTS = "contents";
 const std::string END = "end";
 
 [[noreturn]] void fail(const std::string &what) { throw std::runtime_error("junctura: adios2: " + what); }
+
+// Seconds of the parameter Timeout.
+double timeout_of(const std::string &text) {
+    std::size_t end = 0;
+    double seconds = -1;
+    try {
+        seconds = std::stod(text, &end);
+    } catch (const std::logic_error &) {
+    }
+    if (end != text.size() || !(seconds > 0))
+        fail("the parameter Timeout is \"" + text + "\"; expected a number of seconds");
+    return seconds;
+}
 
 std::vector<std::uint64_t> numbers_of(const Dims &dims) { return {dims.begin(), dims.end()}; }
 
@@ -53,8 +70,7 @@ std::string text_of(const junctura::Object &object) {
 } // namespace
 
 StreamEngine::StreamEngine(adios2::IO io, const std::string &name, adios2::Mode mode)
-    : PluginEngineInterface(io, name, mode), stream_(parameter("Stream", name)),
-      pool_([this] {
+    : PluginEngineInterface(io, name, mode), stream_(parameter("Stream", name)), group_(group()), pool_([this] {
           const std::string url = parameter("Pool", "");
           if (url.empty() && std::getenv("JUNCTURA_POOL") == nullptr)
               fail("no pool is named: set the parameter Pool, or the environment variable JUNCTURA_POOL");
@@ -66,6 +82,18 @@ StreamEngine::StreamEngine(adios2::IO io, const std::string &name, adios2::Mode 
     if (order != "C" && order != "F")
         fail("the parameter Order is \"" + order + "\"; expected C or F");
     order_ = order == "F" ? JCT_ORDER_F : JCT_ORDER_C;
+}
+
+// The ranks that write the stream. A reader needs none: each rank of it reads what it selects.
+RankGroup StreamEngine::group() const {
+    const std::string ranks = parameter("Ranks", "1");
+    const double timeout_s = timeout_of(parameter("Timeout", "600"));
+    std::int64_t rank = 0, count = 1;
+    if (ranks != "1" && ranks != "mpi")
+        fail("the parameter Ranks is \"" + ranks + "\"; expected mpi: all ranks of MPI, or of mpirun, srun or flux");
+    if (ranks == "mpi" && m_OpenMode == adios2::Mode::Write)
+        mpi_ranks_find(false, 0, &rank, &count);
+    return {stream_, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(count), timeout_s};
 }
 
 std::string StreamEngine::parameter(const std::string &name, const std::string &otherwise) const {
@@ -150,10 +178,37 @@ void StreamEngine::EndStep() {
     in_step_ = false;
     if (m_OpenMode == adios2::Mode::Read)
         return;
-    for (const PendingVariable &variable : pending_)
-        offer(variable);
-    offer_contents();
+    std::vector<ContentsEntry> variables;
+    try {
+        variables = variables_of_all();
+        for (const ContentsEntry &entry : variables)
+            offer(entry);
+        // A reader that has the contents can read all pieces.
+        group_.gather(pool_, std::to_string(step_) + "/offered", "");
+        if (group_.rank() == 0)
+            offer_contents(std::move(variables));
+    } catch (const std::exception &error) {
+        fail("stream " + stream_ + ", step " + std::to_string(step_) + ": " + error.what());
+    }
     pending_.clear();
+}
+
+// The variables of this step, with the blocks of all ranks.
+std::vector<ContentsEntry> StreamEngine::variables_of_all() const {
+    std::vector<ContentsEntry> mine;
+    for (const PendingVariable &variable : pending_) {
+        mine.push_back(variable.entry);
+        for (const PendingBlock &block : variable.blocks)
+            if (product(block.count) != 0)
+                mine.back().blocks.push_back({group_.rank(), block.start, block.count});
+    }
+    if (group_.ranks() == 1)
+        return mine;
+    const std::string name = std::to_string(step_);
+    std::vector<std::vector<ContentsEntry>> ranks;
+    for (const std::string &part : group_.gather(pool_, name + "/blocks", write_contents(mine)))
+        ranks.push_back(read_contents(part));
+    return read_contents(group_.broadcast(pool_, name + "/layouts", write_contents(joined_contents(ranks))));
 }
 
 void StreamEngine::DoClose(int) {
@@ -162,11 +217,13 @@ void StreamEngine::DoClose(int) {
     closed_ = true;
     if (m_OpenMode == adios2::Mode::Read)
         return;
-    // A program without steps has written one.
-    if (!began_ && !pending_.empty())
+    // A program without steps has written one; with several ranks, the others may have.
+    if (!began_ && (group_.ranks() > 1 || !pending_.empty()))
         in_step_ = began_ = true;
     if (in_step_)
         EndStep();
+    if (group_.rank() != 0)
+        return;
     ContentsEntry steps;
     steps.kind = EntryKind::Value;
     steps.type = "u8";
@@ -191,6 +248,8 @@ template <typename T> void StreamEngine::put(adios2::Variable<T> variable, const
     if (type.empty())
         fail("variable " + name + ": elements of the type " + variable.Type() + " are not supported");
     const ShapeID shape_id = variable.ShapeID();
+    if (group_.ranks() > 1 && (shape_id == ShapeID::LocalValue || shape_id == ShapeID::LocalArray))
+        fail("variable " + name + ": local values and arrays of several ranks are not supported; give it a shape");
     auto pending = std::find_if(pending_.begin(), pending_.end(),
                                 [&](const PendingVariable &other) { return other.entry.name == name; });
     if (pending == pending_.end())
@@ -223,41 +282,46 @@ template <typename T> void StreamEngine::put(adios2::Variable<T> variable, const
     pending->blocks.push_back(std::move(block));
 }
 
-void StreamEngine::offer(const PendingVariable &variable) const {
-    const ContentsEntry &entry = variable.entry;
-    if (entry.kind == EntryKind::Value || product(entry.shape) == 0)
+// Offers this rank's piece of an array.
+void StreamEngine::offer(const ContentsEntry &entry) const {
+    const auto pending = std::find_if(pending_.begin(), pending_.end(),
+                                      [&](const PendingVariable &other) { return other.entry.name == entry.name; });
+    if (entry.kind == EntryKind::Value || product(entry.shape) == 0 || pending == pending_.end())
         return;
     std::vector<junctura::Block> blocks;
+    for (const RankBlock &block : entry.blocks)
+        blocks.push_back({block.rank, numbers_of(block.start), numbers_of(block.count)});
+    std::vector<const PendingBlock *> mine;
     std::size_t bytes = 0;
-    for (const PendingBlock &block : variable.blocks) {
-        if (product(block.count) == 0)
-            continue;
-        blocks.push_back({0, numbers_of(block.start), numbers_of(block.count)});
-        bytes += product(block.count) * variable.element_bytes;
-    }
+    for (const PendingBlock &block : pending->blocks)
+        if (product(block.count) != 0) {
+            mine.push_back(&block);
+            bytes += product(block.count) * pending->element_bytes;
+        }
+    if (mine.empty() && group_.ranks() > 1)
+        return;
     try {
         const junctura::Layout layout(numbers_of(entry.shape), blocks, order_);
         const junctura::Attributes attributes = key(std::to_string(step_), entry.name);
-        const unsigned char *data = variable.blocks.front().bytes();
+        const unsigned char *data = mine.empty() ? nullptr : mine.front()->bytes();
         std::vector<unsigned char> gathered;
-        if (variable.blocks.size() > 1) {
+        if (mine.size() > 1) {
             gathered.reserve(bytes);
-            for (const PendingBlock &block : variable.blocks)
-                gathered.insert(gathered.end(), block.bytes(), block.bytes() + product(block.count) * variable.element_bytes);
+            for (const PendingBlock *block : mine)
+                gathered.insert(gathered.end(), block->bytes(), block->bytes() + product(block->count) * pending->element_bytes);
             data = gathered.data();
         }
-        junctura::detail::check(jct_offer_piece(pool_.get(), layout.get(), 0, array_type(entry.type).c_str(),
+        junctura::detail::check(jct_offer_piece(pool_.get(), layout.get(), group_.rank(), array_type(entry.type).c_str(),
                                                 attributes.get(), data, bytes, options("Options").c_str()));
     } catch (const junctura::Error &error) {
-        fail("stream " + stream_ + ", step " + std::to_string(step_) + ", variable " + entry.name + ": " + error.what());
+        throw std::runtime_error("variable " + entry.name + ": " + error.what());
     }
 }
 
 // Offers what the step contains, and all attributes of the IO.
-void StreamEngine::offer_contents() {
-    std::vector<ContentsEntry> entries;
-    for (const PendingVariable &variable : pending_)
-        entries.push_back(variable.entry);
+void StreamEngine::offer_contents(std::vector<ContentsEntry> entries) {
+    for (ContentsEntry &entry : entries)
+        entry.blocks.clear();
     for (const auto &[name, parameters] : m_IO.AvailableAttributes()) {
         ContentsEntry entry;
         entry.name = name;
@@ -273,15 +337,11 @@ void StreamEngine::offer_contents() {
         ADIOS2_FOREACH_ATTRIBUTE_STDTYPE_1ARG(JUNCTURA_ADIOS2_ATTRIBUTE)
 #undef JUNCTURA_ADIOS2_ATTRIBUTE
         if (entry.type.empty())
-            fail("attribute " + name + ": the type " + type + " is not supported");
+            throw std::runtime_error("attribute " + name + ": the type " + type + " is not supported");
         if (!entry.values.empty())
             entries.push_back(std::move(entry));
     }
-    try {
-        pool_.offer(key(CONTENTS, std::to_string(step_)), write_contents(entries), options("Options"));
-    } catch (const junctura::Error &error) {
-        fail("stream " + stream_ + ", step " + std::to_string(step_) + ": " + error.what());
-    }
+    pool_.offer(key(CONTENTS, std::to_string(step_)), write_contents(entries), options("Options"));
 }
 
 template <typename T> void StreamEngine::define(const ContentsEntry &entry) {

@@ -4,6 +4,9 @@
 // the variable's Shape, Start and Count. Behind its arrays the step's contents are offered, with row=contents,column=STEP: a
 // reader waits for them, so it sees whole steps. At the end of a stream there is an object with row=contents,column=end.
 //
+// Several ranks of a program can write one stream (parameter Ranks): the blocks of all ranks are the layout of an array, which
+// is exchanged with each step.
+//
 // Errors are exceptions, as those of other engines.
 #ifndef JUNCTURA_ADIOS2_STREAM_ENGINE_HPP
 #define JUNCTURA_ADIOS2_STREAM_ENGINE_HPP
@@ -17,13 +20,14 @@
 #include <string>
 #include <vector>
 
+#include "rank_group.hpp"
 #include "step_contents.hpp"
 
 #if ADIOS2_PLUGIN_ENGINE_INTERFACE != 2
 #error "the plugin needs version 2 of the engine interface: ADIOS2 2.12"
 #endif
 #if ADIOS2_USE_MPI
-#error "the plugin is for ADIOS2 without MPI"
+#error "the plugin is for ADIOS2 without MPI, whose programs may run on several ranks: see the parameter Ranks"
 #endif
 
 namespace junctura_adios2 {
@@ -76,8 +80,10 @@ private:
     std::string options(const std::string &more) const;
 
     template <typename T> void put(adios2::Variable<T> variable, const T *values, bool keeps);
-    void offer(const PendingVariable &variable) const;
-    void offer_contents();
+    RankGroup group() const;
+    std::vector<ContentsEntry> variables_of_all() const;
+    void offer(const ContentsEntry &entry) const;
+    void offer_contents(std::vector<ContentsEntry> entries);
 
     std::optional<std::string> demand_contents(std::size_t step, double timeout_s) const;
     std::size_t end_of_stream(const std::string &contents) const;
@@ -87,6 +93,7 @@ private:
     const ContentsEntry &entry_of(const std::string &name) const;
 
     std::string stream_;
+    RankGroup group_;
     int order_ = JCT_ORDER_C;
     junctura::Pool pool_;
     std::size_t step_ = 0;

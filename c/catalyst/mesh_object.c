@@ -357,26 +357,88 @@ uint64_t mesh_object_plan(struct mesh_tree *tree, enum mesh_part part) {
     return tree->head.failed ? 0 : at;
 }
 
-void mesh_object_write(const struct mesh_tree *tree, unsigned char *memory) {
-    uint64_t at = 16 + tree->head.bytes, length = tree->head.bytes;
+/* Parts that are smaller are collected, and written together. */
+#define PART_LEAST 16384
 
-    memcpy(memory, MAGIC, 8);
+struct parts {
+    const struct mesh_sink *sink;
+    uint64_t written;
+    size_t held;
+    bool failed;
+    unsigned char bytes[4 * PART_LEAST];
+};
+
+static void flush(struct parts *parts) {
+    if (parts->held && !parts->failed)
+        parts->failed = !parts->sink->write(parts->sink->context, parts->written, parts->bytes, parts->held);
+    parts->written += parts->held;
+    parts->held = 0;
+}
+
+/* Room for at most PART_LEAST bytes. */
+static unsigned char *room_for(struct parts *parts, size_t bytes) {
+    if (sizeof parts->bytes - parts->held < bytes)
+        flush(parts);
+    parts->held += bytes;
+    return parts->bytes + parts->held - bytes;
+}
+
+static void put(struct parts *parts, const void *data, size_t bytes) {
+    if (bytes < PART_LEAST) {
+        memcpy(room_for(parts, bytes), data, bytes);
+        return;
+    }
+    flush(parts);
+    if (!parts->failed)
+        parts->failed = !parts->sink->write(parts->sink->context, parts->written, data, bytes);
+    parts->written += bytes;
+}
+
+static void put_zeros(struct parts *parts, size_t bytes) {
+    memset(room_for(parts, bytes), 0, bytes);
+}
+
+static void put_array(struct parts *parts, const struct mesh_leaf *leaf) {
+    size_t bytes = TYPES[leaf->type].bytes;
+    uint64_t most = PART_LEAST / bytes;
+
+    if (leaf->count && leaf->stride == (int64_t)bytes) {
+        put(parts, leaf->data, leaf->count * bytes);
+        return;
+    }
+    for (uint64_t first = 0; first < leaf->count; first += most) {
+        uint64_t count = leaf->count - first < most ? leaf->count - first : most;
+
+        gather(room_for(parts, count * bytes), leaf, first, count);
+    }
+}
+
+bool mesh_object_write(const struct mesh_tree *tree, const struct mesh_sink *sink) {
+    uint64_t length = tree->head.bytes, at = tree->first_array;
+    unsigned char begin[16];
+    struct parts parts;
+
+    parts.sink = sink;
+    parts.written = parts.held = 0;
+    parts.failed = false;
+    memcpy(begin, MAGIC, 8);
     for (int i = 0; i < 8; i++)
-        memory[8 + i] = (unsigned char)(length >> 8 * i);
-    memcpy(memory + 16, tree->head.text, length);
-    memset(memory + at, 0, tree->first_array - at);
-    at = tree->first_array;
+        begin[8 + i] = (unsigned char)(length >> 8 * i);
+    put(&parts, begin, sizeof begin);
+    put(&parts, tree->head.text, length);
+    put_zeros(&parts, at - length - sizeof begin);
     for (size_t i = 0; i < tree->leaf_count; i++) {
         const struct mesh_leaf *leaf = &tree->leaves[i];
-        uint64_t begin = aligned(at, bytes_of(leaf));
+        uint64_t first = aligned(at, bytes_of(leaf));
 
         if (!is_in(leaf, tree->part))
             continue;
-        memset(memory + at, 0, begin - at);
-        if (leaf->count)
-            gather(memory + begin, leaf, 0, leaf->count);
-        at = begin + bytes_of(leaf);
+        put_zeros(&parts, first - at);
+        put_array(&parts, leaf);
+        at = first + bytes_of(leaf);
     }
+    flush(&parts);
+    return !parts.failed;
 }
 
 void mesh_tree_free(struct mesh_tree *tree) {

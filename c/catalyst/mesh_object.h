@@ -2,7 +2,7 @@
  *
  * mesh_tree_read walks the node once, and keeps where its arrays are. Arrays below `coordsets`, `topologies`, `adjsets`
  * and `nestsets` of a mesh are shared: they seldom change. mesh_tree_identify hashes them. mesh_object_plan then lays out
- * one of three payloads, and mesh_object_write writes it into memory of the pool: the only copy that is made.
+ * one of three payloads, and mesh_object_write writes it, part by part, into memory of the pool: the only copy that is made.
  */
 #ifndef JUNCTURA_MESH_OBJECT_H
 #define JUNCTURA_MESH_OBJECT_H
@@ -76,8 +76,14 @@ void mesh_tree_identify(const struct mesh_tree *tree, char identifier[MESH_HASH_
 /* Lays out a payload; returns its bytes, 0 where it cannot be made. */
 uint64_t mesh_object_plan(struct mesh_tree *tree, enum mesh_part part);
 
-/* Writes the payload that was planned, at `memory`. */
-void mesh_object_write(const struct mesh_tree *tree, unsigned char *memory);
+/* Where a payload is written. The parts follow each other without gaps; `write` returns whether it could write one. */
+struct mesh_sink {
+    bool (*write)(void *context, uint64_t at, const void *data, size_t bytes);
+    void *context;
+};
+
+/* Writes the payload that was planned. Returns false where the sink does. */
+bool mesh_object_write(const struct mesh_tree *tree, const struct mesh_sink *sink);
 
 void mesh_tree_free(struct mesh_tree *tree);
 

@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CONTENT_TYPE "application/vnd.junctura.mesh"
 /* A mesh that has changed with so many steps in a row is sent inside the steps. */
@@ -209,32 +207,17 @@ static void remember(struct mesh_channel *channel, int64_t step) {
     channel->steps[channel->steps_end++] = step;
 }
 
-/* Maps pages before they are written, at once instead of with a fault for each. Without effect on an older kernel. */
-static void populate(void *memory, uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)memory + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
-
-    if (end > begin)
-        madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
-#else
-    (void)memory, (void)bytes;
-#endif
-}
-
 /* Memory for a payload; waits and removes old steps as the options state. */
-static jct_allocation_t *allocate(struct step_offers *offers, struct mesh_channel *channel, uint64_t bytes,
-                                  void **memory) {
+static jct_allocation_t *allocate(struct step_offers *offers, struct mesh_channel *channel, uint64_t bytes) {
     double deadline = now() + (offers->gave_up ? 0 : offers->options.timeout);
 
     for (;;) {
         jct_allocation_t *allocation;
-        int code = channel->bundle ? jct_bundle_allocate(channel->bundle, bytes, &allocation, memory)
-                                   : jct_allocate(offers->pool, bytes, &allocation, memory);
+        int code = channel->bundle ? jct_bundle_allocate(channel->bundle, bytes, &allocation, NULL)
+                                   : jct_allocate(offers->pool, bytes, &allocation, NULL);
 
         if (code == JCT_OK) {
             offers->gave_up = false;
-            populate(*memory, bytes);
             return allocation;
         }
         if (code != JCT_POOL_FULL && code != JCT_TIMEOUT) {
@@ -258,6 +241,24 @@ static jct_allocation_t *allocate(struct step_offers *offers, struct mesh_channe
     }
 }
 
+/* Copies a part of a payload: the first use of memory of the pool costs less by this call than by its address. */
+static bool write_part(void *allocation, uint64_t at, const void *data, size_t bytes) {
+    return jct_allocation_write(allocation, at, data, bytes) == JCT_OK;
+}
+
+/* Memory with the payload that was planned; NULL where there is none. */
+static jct_allocation_t *filled(struct step_offers *offers, struct mesh_channel *channel, uint64_t bytes,
+                                const struct mesh_tree *tree) {
+    jct_allocation_t *allocation = allocate(offers, channel, bytes);
+    struct mesh_sink sink = {write_part, allocation};
+
+    if (!allocation || mesh_object_write(tree, &sink))
+        return allocation;
+    failed(offers, channel, jct_error_code(), "the copy of a step");
+    jct_allocation_free(allocation);
+    return NULL;
+}
+
 static void set_attributes(struct step_offers *offers, const struct mesh_channel *channel, int64_t step,
                            const char *part, const char *mesh) {
     jct_attributes_t *attributes = offers->attributes;
@@ -279,7 +280,6 @@ static bool offer_mesh(struct step_offers *offers, struct mesh_channel *channel,
                        struct mesh_tree *tree) {
     uint64_t bytes = mesh_object_plan(tree, MESH_SHARED);
     jct_allocation_t *allocation;
-    void *memory;
     int code;
 
     if (bytes == 0) {
@@ -295,10 +295,9 @@ static bool offer_mesh(struct step_offers *offers, struct mesh_channel *channel,
         channel->meshes = grown;
         channel->mesh_room = room;
     }
-    allocation = allocate(offers, channel, bytes, &memory);
+    allocation = filled(offers, channel, bytes, tree);
     if (!allocation)
         return false;
-    mesh_object_write(tree, memory);
     set_attributes(offers, channel, step, "mesh", identifier);
     code = jct_allocation_offer(allocation, offers->attributes, "schema=mesh");
     if (code != JCT_OK)
@@ -359,7 +358,6 @@ static bool offer_step(struct step_offers *offers, struct mesh_channel *channel,
     jct_allocation_t *allocation;
     enum mesh_part part;
     char options[320];
-    void *memory;
     uint64_t bytes;
     int code;
 
@@ -372,10 +370,9 @@ static bool offer_step(struct step_offers *offers, struct mesh_channel *channel,
     }
     if (offers->ranks > 1 && !open_bundle(offers, channel, step))
         return false;
-    allocation = allocate(offers, channel, bytes, &memory);
+    allocation = filled(offers, channel, bytes, tree);
     if (!allocation)
         return false;
-    mesh_object_write(tree, memory);
     set_attributes(offers, channel, step, "fields",
                    part == MESH_FIELDS ? channel->meshes[channel->mesh_count - 1].identifier : NULL);
     if (has_time)

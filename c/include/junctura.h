@@ -259,6 +259,15 @@ int jct_pool_note(const jct_pool_t *pool, const char *text);
 // Returns the counters of the server as a JSON text. Free it with jct_free. Blocks for one round trip.
 int jct_pool_stat(const jct_pool_t *pool, char **json);
 
+// Explains a selector as a JSON text: why the objects that match are in memory; if none matches, the conditions
+// without which objects match, the values that exist, and probable mistakes; and arrays that lack pieces, with
+// the ranks that are missing. For the text of a key, which begins with {, explains its object. The fields are
+// those of `junctura explain --json`. Free the text with jct_free. Blocks for one round trip for each condition
+// or object. Errors: JCT_INVALID_SELECTOR; JCT_NOT_FOUND where nothing is known of a key.
+int jct_pool_explain(const jct_pool_t *pool,
+                     const char *selector,
+                     char **json);
+
 // Returns the URL of the pool, also of a private one. The text is valid until the pool is closed. NULL for
 // an invalid handle.
 const char *jct_pool_url(const jct_pool_t *pool);
@@ -313,12 +322,21 @@ int jct_offer(const jct_pool_t *pool,
 
 // Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
 // a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
-// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks while the pool has no
-// memory, for at most the option `timeout` of jct_pool_open. Offer it with jct_allocation_offer, or free
-// it with jct_allocation_free.
+// pool (default: 4,096), else as by malloc; what it contains is undefined. `data` may be NULL for a program
+// that copies with jct_allocation_write. Blocks while the pool has no memory, for at most the option
+// `timeout` of jct_pool_open. Offer it with jct_allocation_offer, or free it with jct_allocation_free.
 //
 // Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
 int jct_allocate(const jct_pool_t *pool, size_t bytes, jct_allocation_t **out, void **data);
+
+// Copies `bytes` bytes at `data` into an allocation, from its byte `at` on. The first time that the pool uses
+// the memory this takes about half as long as a copy to its address. Does not block. Errors:
+// JCT_INVALID_ARGUMENT where the bytes exceed the allocation; nothing is copied then.
+int jct_allocation_write(jct_allocation_t *allocation, size_t at, const void *data, size_t bytes);
+
+// Returns the address of an allocation's memory, and its number of bytes in `bytes`, which may be NULL. NULL
+// for an invalid handle. Does not block.
+void *jct_allocation_data(jct_allocation_t *allocation, size_t *bytes);
 
 // Offers the memory of an allocation and returns when the object is visible. Consumes the allocation, also
 // where the call fails: neither the handle nor its memory may be used afterwards. Options and errors:
@@ -641,6 +659,11 @@ int jct_bundle_offer(const jct_bundle_t *bundle,
 // JCT_TOO_LARGE, JCT_POOL_FULL.
 int jct_bundle_allocate(const jct_bundle_t *bundle, size_t bytes, jct_allocation_t **out, void **data);
 
+// Opens a pipeline of offers into a bundle, as jct_pipeline_open: its offers return before they are staged.
+// Call jct_pipeline_flush before jct_bundle_seal, so that all are. Options and errors: those of
+// jct_pipeline_open. Does not block. Close it with jct_pipeline_close.
+int jct_bundle_pipeline(const jct_bundle_t *bundle, const char *options, jct_pipeline_t **out);
+
 // Makes all members of a bundle visible at one moment. `objects`, which may be NULL, is their number.
 // Blocks for one round trip. Errors: JCT_CONFLICT where its number of members was stated,
 // JCT_BUNDLE_CLOSED, JCT_CLOSED where it was aborted.
@@ -716,6 +739,21 @@ int jct_offer_piece(const jct_pool_t *pool,
                     const void *data,
                     size_t bytes,
                     const char *options);
+
+// Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank
+// opens. The array is one member: it becomes visible with the other members, when it has all its pieces.
+// Returns when the piece is staged; its bytes are copied. Options and other arguments: those of
+// jct_offer_piece.
+//
+// Errors: those of jct_offer_piece and jct_bundle_offer; JCT_INVALID_ARGUMENT for a bundle without a path.
+int jct_bundle_offer_piece(const jct_bundle_t *bundle,
+                           const jct_layout_t *layout,
+                           uint64_t rank,
+                           const char *type,
+                           const jct_attributes_t *attributes,
+                           const void *data,
+                           size_t bytes,
+                           const char *options);
 
 // Receives the part of an array that `rank` has in `layout`, in any layout of its producers: copies
 // it to `bytes` bytes at `data`. The attributes are those of the array's key. Elements are converted to

@@ -385,6 +385,8 @@ private:
     std::size_t size_;
 };
 
+class Layout;
+
 /* A bundle that this program has open: what is offered into it becomes visible at one moment, or not at all. */
 class Bundle {
 public:
@@ -395,6 +397,10 @@ public:
         detail::check(jct_bundle_offer(get(), attributes.get(), payload.data(), detail::bytes_of(payload),
                                        options.c_str()));
     }
+    /* Offers the piece of an array that `rank` has in `layout`; the bundle has a path. As jct_bundle_offer_piece. */
+    template <typename Range>
+    void offer_piece(const Layout &layout, std::uint64_t rank, const Attributes &attributes, const Range &mine,
+                     const std::string &options = "") const;
     /* Allocates memory for `size` elements of a member; `stage` offers it. As jct_bundle_allocate. */
     template <typename T> Allocation<T> allocate(std::size_t size) const {
         jct_allocation_t *allocation;
@@ -483,6 +489,13 @@ private:
     }
     Handle handle_;
 };
+
+template <typename Range>
+void Bundle::offer_piece(const Layout &layout, std::uint64_t rank, const Attributes &attributes, const Range &mine,
+                         const std::string &options) const {
+    detail::check(jct_bundle_offer_piece(get(), layout.get(), rank, type_of<detail::ElementOf<const Range>>(),
+                                         attributes.get(), mine.data(), detail::bytes_of(mine), options.c_str()));
+}
 
 /* Weights from one grid to another. */
 class Weights {
@@ -585,6 +598,14 @@ public:
     std::string stat() const {
         char *json;
         detail::check(jct_pool_stat(get(), &json));
+        std::string copy(json);
+        jct_free(json);
+        return copy;
+    }
+    /* Explains a selector, or the text of a key, as a JSON text. Blocks for some round trips. As jct_pool_explain. */
+    std::string explain(const std::string &selector) const {
+        char *json;
+        detail::check(jct_pool_explain(get(), selector.c_str(), &json));
         std::string copy(json);
         jct_free(json);
         return copy;

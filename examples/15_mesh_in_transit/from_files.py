@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyvista
-from wave_picture import WavePicture
+from wave_picture import CutBlock, WavePicture
 
 
 def main() -> None:
@@ -21,7 +21,8 @@ def main() -> None:
         steps.setdefault(int(file.name.split("-")[1]), []).append(file)
     for step, files in steps.items():
         parts: list[Any] = [pyvista.read(file) for file in files]
-        picture.draw_blocks(step, [block for part in parts for block in part])
+        blocks = [block for part in parts for block in part]
+        picture.draw_blocks(step, [(CutBlock(block), block.point_data["pressure"]) for block in blocks])
         print(f"step {step}", flush=True)
 
 

@@ -50,7 +50,12 @@ def main() -> None:
             if len(parts[step]) < int(str(part["ranks"])):
                 continue
             whole = parts.pop(step)
-            picture.draw(step, [tree_of(memoryview(one), shared_arrays(pool, one, known)) for one in whole])
+            drawn = [
+                ((one["rank"], one.get("mesh")), tree_of(memoryview(one), shared_arrays(pool, one, known)))
+                for one in whole
+            ]
+            picture.draw(step, drawn)
+            del drawn
             for one in whole:
                 one.release()
             pool.sync()

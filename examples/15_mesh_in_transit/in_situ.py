@@ -18,7 +18,8 @@ def execute(payload: memoryview, step: int, rank: int) -> None:
     if not PICTURES:
         # Each rank draws what it has: to put pictures of several together is not done here.
         PICTURES.append(WavePicture(OUT if rank == 0 else OUT / f"rank-{rank}"))
-    PICTURES[0].draw(step, [tree_of(payload)])
+    # The mesh is that of the first step.
+    PICTURES[0].draw(step, [(rank, tree_of(payload))])
 
 
 def finalize() -> None:

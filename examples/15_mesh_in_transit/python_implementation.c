@@ -69,6 +69,11 @@ static void call(int64_t step, char *payload, uint64_t bytes) {
     Py_XDECREF(view);
 }
 
+static bool write_part(void *payload, uint64_t at, const void *data, size_t bytes) {
+    memcpy((char *)payload + at, data, bytes);
+    return true;
+}
+
 static int execute(const void *params) {
     conduit_node *root = (conduit_node *)params, *channels;
     int64_t step = 0;
@@ -84,7 +89,7 @@ static int execute(const void *params) {
 
         if (data && mesh_tree_read(&tree, &functions, data) && (bytes = mesh_object_plan(&tree, MESH_WHOLE)) != 0 &&
             (payload = malloc(bytes))) {
-            mesh_object_write(&tree, (unsigned char *)payload);
+            mesh_object_write(&tree, &(struct mesh_sink){write_part, payload});
             call(step, payload, bytes);
             free(payload);
         }

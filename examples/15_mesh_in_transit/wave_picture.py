@@ -1,10 +1,15 @@
-"""Pictures of the wave: blocks of mesh objects as data sets of PyVista, and a view of them."""
+"""Pictures of the wave: blocks of mesh objects as data sets of PyVista, and a view of them.
+
+The mesh does not change, and neither does the plane that is drawn. So the cells that it cuts are found once, and a step
+costs what they cost: a program that draws beside a simulation shares caches and memory with it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import struct
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,10 @@ if not os.environ.get("DISPLAY"):
     os.environ.setdefault("VTK_DEFAULT_OPENGL_WINDOW", "vtkEGLRenderWindow")
 
 import pyvista
+from vtkmodules.vtkCommonDataModel import vtkPlane
+from vtkmodules.vtkFiltersExtraction import vtkExtractGeometry
+
+MIDDLE = (0.5, 0.5, 0.5)
 
 Tree = dict[str, Any]
 
@@ -43,7 +52,7 @@ def tree_of(payload: memoryview, shared: list[np.ndarray[Any, Any]] | None = Non
 
 
 def block_of(mesh: Tree) -> Any:
-    """A block of the solver as a data set."""
+    """A block of the solver as a data set, without its fields."""
     coordset, topology = mesh["coordsets"]["points"], mesh["topologies"]["cells"]
     if topology["type"] == "uniform":
         numbers = [[float(axis[0]) for axis in coordset[name].values()] for name in ("dims", "spacing", "origin")]
@@ -58,35 +67,71 @@ def block_of(mesh: Tree) -> Any:
             corners = topology["elements"]["connectivity"].reshape(-1, 8)
             cells = np.hstack([np.full((len(corners), 1), 8), corners])
             grid = pyvista.UnstructuredGrid(cells.ravel(), np.full(len(corners), pyvista.CellType.HEXAHEDRON), points)
-    for name, field in mesh["fields"].items():
-        data = grid.point_data if field["association"] == "vertex" else grid.cell_data
-        data[name] = field["values"]
     return grid
 
 
+class CutBlock:
+    """The part of a block that is drawn: the outline, and the cells that the middle plane cuts."""
+
+    def __init__(self, block: Any) -> None:
+        block.point_data["number"] = np.arange(block.n_points)
+        plane = vtkPlane()
+        plane.SetOrigin(*MIDDLE)
+        plane.SetNormal(1, 0, 0)
+        extract = vtkExtractGeometry()
+        extract.SetImplicitFunction(plane)
+        extract.ExtractBoundaryCellsOn()
+        extract.ExtractOnlyBoundaryCellsOn()
+        extract.SetInputData(block)
+        extract.Update()
+        self._cells: Any = pyvista.wrap(extract.GetOutput())
+        self._numbers = np.asarray(self._cells.point_data["number"])
+        self.outline = block.outline()
+
+    def at(self, pressure: np.ndarray[Any, Any]) -> Any:
+        """The pressure on the plane; ``pressure`` is that of all points of the block."""
+        self._cells.point_data["pressure"] = pressure[self._numbers]
+        return self._cells.slice(normal="x", origin=MIDDLE)
+
+
 class WavePicture:
-    """Draws steps into files; the window is made once."""
+    """Draws steps into files; the window and what is in it are made once."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._plotter = pyvista.Plotter(off_screen=True, window_size=[800, 600])
+        self._known: dict[Hashable, CutBlock] = {}
+        self._mappers: list[Any] = []
 
-    def draw(self, step: int, trees: list[Tree]) -> Path:
-        """Draws a step: the trees of all ranks."""
-        return self.draw_blocks(step, [block_of(mesh) for tree in trees for mesh in tree.values()])
+    def draw(self, step: int, parts: Iterable[tuple[Hashable, Tree]]) -> Path:
+        """Draws a step: the tree of each rank, with an identifier of its mesh."""
+        blocks = []
+        for identifier, tree in parts:
+            for name, mesh in (tree or {}).items():
+                if (identifier, name) not in self._known:
+                    self._known[identifier, name] = CutBlock(block_of(mesh))
+                blocks.append((self._known[identifier, name], mesh["fields"]["pressure"]["values"]))
+        return self.draw_blocks(step, blocks)
 
-    def draw_blocks(self, step: int, blocks: list[Any]) -> Path:
+    def draw_blocks(self, step: int, blocks: list[tuple[CutBlock, np.ndarray[Any, Any]]]) -> Path:
         """Draws the pressure on the middle plane, and the outlines of the blocks."""
         plotter = self._plotter
-        plotter.clear_actors()
-        for block in blocks:
-            plotter.add_mesh(block.outline(), color="gray")
-            cut = block.slice(normal="x", origin=(0.5, 0.5, 0.5))
-            if cut.n_cells:
-                plotter.add_mesh(cut, scalars="pressure", clim=(-0.3, 0.3), cmap="RdBu_r", show_scalar_bar=False)
+        cuts = [block.at(pressure) for block, pressure in blocks]
+        # PyVista would draw after each call.
+        plotter.suppress_rendering = True
+        if len(cuts) != len(self._mappers):
+            plotter.clear_actors()
+            for block, _ in blocks:
+                plotter.add_mesh(block.outline, color="gray")
+            colors: dict[str, Any] = {"clim": (-0.3, 0.3), "cmap": "RdBu_r", "show_scalar_bar": False}
+            self._mappers = [plotter.add_mesh(cut, scalars="pressure", **colors).mapper for cut in cuts]
+            plotter.camera_position = "yz"
+        for mapper, cut in zip(self._mappers, cuts, strict=True):
+            mapper.dataset = cut
         plotter.add_text(f"step {step}", name="step", font_size=10)
-        plotter.camera_position = "yz"
+        plotter.suppress_rendering = False
+        plotter.render()
         place = self._folder / f"wave-{step:04}.png"
         plotter.screenshot(place)
         return place

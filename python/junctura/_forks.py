@@ -93,12 +93,24 @@ def needed(package: str, extra: str) -> Any:
 
 
 def missing(package: str, extra: str) -> ImportError:
-    """Returns the error for an optional package that is not installed; it names the remedies."""
+    """Returns the error for an optional package that is not installed; it names the remedies.
+
+    It names an extra only if pip knows this package: otherwise pip would search PyPI for it.
+    """
     top = package.partition(".")[0]
     own = _DISTRIBUTIONS.get(top, top)
-    return ImportError(
-        f"{top} is not installed here: pip install {own}, or the whole extra: pip install 'junctura[{extra}]'"
-    )
+    whole = f", or the whole extra: pip install 'junctura[{extra}]'" if _is_installed() else ""
+    return ImportError(f"{top} is not installed here: pip install {own}{whole}")
+
+
+def _is_installed() -> bool:
+    """Whether pip knows this package: from a wheel or a clone."""
+    metadata = imported("importlib.metadata")
+    try:
+        metadata.distribution("junctura")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def called(module: str, function: str, *arguments: Any, **options: Any) -> Any:

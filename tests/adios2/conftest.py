@@ -77,7 +77,13 @@ def program(adios2: Path, plugin: Path, environment: dict[str, str], tmp_path: P
     everything = {**environment, "ADIOS2_PLUGIN_PATH": str(plugin)}
     everything.pop("PYTHONPATH", None)
 
-    def start(name: str, *words: object, engine: str = "plugin", **parameters: str) -> subprocess.Popen[str]:
+    def start(
+        name: str,
+        *words: object,
+        engine: str = "plugin",
+        environment: dict[str, str] | None = None,
+        **parameters: str,
+    ) -> subprocess.Popen[str]:
         if engine == "plugin":
             parameters = {
                 "PluginName": "heat",
@@ -89,7 +95,8 @@ def program(adios2: Path, plugin: Path, environment: dict[str, str], tmp_path: P
         config.write_text(configuration(engine, **{key: value for key, value in parameters.items() if value}))
         command = [str(adios2 / "bin/python"), str(PROGRAMS / name), str(config), *map(str, words)]
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, env=everything, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        own = {**everything, **(environment or {})}
+        started.append(subprocess.Popen(command, env=own, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
         return started[-1]
 
     yield start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -105,7 +106,7 @@ def test_a_step_that_was_removed(pool: junctura.Pool, program: Program) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("hole", "step 0, variable a: InvalidArgument"),
+        ("hole", "step 0: variable a: InvalidArgument"),
         ("local", "variable a: local arrays with several blocks are not supported"),
         ("append", "only the modes Write and Read are supported"),
         ("twice", "BeginStep is called twice"),
@@ -125,6 +126,8 @@ def test_what_is_not_supported_is_named(name: str, said: str, program: Program) 
     [
         ({"Pool": ""}, "no pool is named: set the parameter Pool, or the environment variable JUNCTURA_POOL"),
         ({"Pool": "unix:nowhere"}, "Unavailable"),
+        ({"Ranks": "4"}, 'the parameter Ranks is "4"; expected mpi'),
+        ({"Timeout": "soon"}, 'the parameter Timeout is "soon"; expected a number of seconds'),
         ({"Order": "B"}, 'the parameter Order is "B"; expected C or F'),
     ],
 )
@@ -146,3 +149,54 @@ def test_local_and_column_major_arrays(pool: junctura.Pool, program: Program) ->
     np.testing.assert_array_equal(found, np.arange(6.0).reshape(2, 3, order="F"))
     lines = output(program("wrong_use.py", "read-local"))
     assert lines == ["[0.0, 1.0, 2.0, 3.0]"]
+
+
+def rank_of(program: Program, rank: int, ranks: int, *words: object, **parameters: str) -> subprocess.Popen[str]:
+    """Starts one rank of a program; its launcher states which."""
+    launcher = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks)}
+    return program("heat_ranks.py", *words, environment=launcher, Ranks="mpi", **parameters)
+
+
+def test_ranks_write_one_stream(pool: junctura.Pool, program: Program) -> None:
+    writers = [rank_of(program, rank, 3, 2) for rank in range(3)]
+    for writer in writers:
+        output(writer)
+    whole = np.arange(84.0).reshape(12, 7)
+    for step in range(2):
+        found = pool.demand_array({"bucket": "heat", "row": str(step), "column": "T"}, "shape=12x7", 0, timeout=0)
+        np.testing.assert_array_equal(found, whole + step)
+        # Columns, of which a rank has none, and another one has two blocks.
+        found = pool.demand_array({"bucket": "heat", "row": str(step), "column": "columns"}, "shape=12x7", 0, timeout=0)
+        np.testing.assert_array_equal(found, whole * 2)
+    lines = [json.loads(line) for line in output(program("heat_reader.py", "heat"))]
+    assert [line.get("step") for line in lines] == [0, 1, None]
+    assert lines[-1] == {"status": "StepStatus.EndOfStream"}
+    variables = lines[1]["variables"]
+    assert variables["T"] == [[12, 7], ["float64", [12, 7], (whole + 1).tobytes().hex()]]
+    assert sorted(variables) == ["T", "columns", "mean", "of 1", "part of T"]
+    # Ranks leave nothing of what they tell each other.
+    assert pool.list("row=ranks") == []
+
+
+def test_a_rank_that_is_killed(pool: junctura.Pool, program: Program) -> None:
+    writers = [rank_of(program, rank, 2, 3, "killed=1", Timeout="0.5") for rank in range(2)]
+    assert writers[1].wait(timeout=120) == -signal.SIGKILL
+    _, error = writers[0].communicate(timeout=120)
+    assert writers[0].returncode != 0
+    assert "stream heat, step 1: rank 1 of 2 has not ended the step within 0.5 s" in error
+    assert [entry["column"] for entry in pool.list("row=contents")] == ["0"]
+
+
+@pytest.mark.usefixtures("pool")
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("wrong=shape", "variable T: rank 1 has another kind, type or shape than an earlier rank"),
+        ("wrong=overlap", "variable T: InvalidArgument"),
+        ("wrong=local", "variable T: local values and arrays of several ranks are not supported; give it a shape"),
+    ],
+)
+def test_ranks_that_do_not_fit(word: str, said: str, program: Program) -> None:
+    writers = [rank_of(program, rank, 2, 1, word, Timeout="5") for rank in range(2)]
+    errors = [writer.communicate(timeout=120)[1] for writer in writers]
+    assert said in errors[0]

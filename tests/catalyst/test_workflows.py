@@ -144,10 +144,13 @@ def test_three_ways_draw_the_same_pictures(
         assert viewer.stdout.readline() == "ready\n"
         wave(built, 1, variables, *case, CATALYST_IMPLEMENTATION_NAME="junctura")
         assert viewer.wait(timeout=300) == 0
+    steps = set()
     for step in range(3):
         name = f"wave-{step:04}.png"
         pictures = [(tmp_path / way / name).read_bytes() for way in ("files", "in_situ", "pool")]
         assert pictures[0] == pictures[1] == pictures[2]
+        steps.add(pictures[0])
+    assert len(steps) == 3
     assert pool.list("part=fields") != []
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from e2e_shell import Shell
 
@@ -212,6 +213,23 @@ def test_an_object_was_withdrawn(served: Shell, join: Open) -> None:
     assert because(served, A) == ("gone", [])
 
 
+def test_a_version_is_explained_without_its_key(served: Shell, join: Open) -> None:
+    model = join("model")
+    versions = [model.offer(b"payload", name=name, retention="released:1") for name in "abc"]
+    model.withdraw(name="a")
+    for name, version in zip("bc", versions[1:], strict=True):
+        (document,) = served.documents("explain", "--json", "--version", str(version))
+        assert [(one["key"], one["state"]) for one in document["objects"]] == [
+            (f"{{space=default}}{{}}{{name={name}}}", "visible")
+        ]
+    # The object is not received by the look.
+    assert "1 release is missing" in explain(served, "--version", str(versions[1]))
+    for version in (str(versions[0]), f"{str(versions[0]).partition('.')[0]}.99"):
+        assert "no visible object has it" in served.error(3, "explain", "--version", version)
+    assert "another incarnation" in served.error(3, "explain", "--version", "1.1")
+    assert "--version" in served.error(2, "explain", "--version", "x")
+
+
 def test_the_retention_of_an_object_ended(served: Shell, join: Open) -> None:
     model = join("model")
     model.offer(b"payload", name="a", retention="released:1")
@@ -228,6 +246,19 @@ def test_an_object_was_not_wanted(served: Shell, join: Open) -> None:
 
 def test_nothing_is_known_of_a_key(served: Shell) -> None:
     assert "nothing is known of this key" in served.error(3, "explain", "--key", A)
+
+
+def test_an_array_that_lacks_pieces(served: Shell, join: Open) -> None:
+    model, other = join("model"), join("other")
+    for pool, rank in ((model, 0), (other, 3)):
+        pool.offer_piece(np.zeros((2, 3)), "shape=4x6 grid=2x2", rank, name="t")
+    assert explain(served, "name=t") == (
+        "nothing matches: the pool has no objects\n"
+        "array {space=default}{}{name=t}: 2 of 4 pieces; open in model (pid N), other (pid N)\n"
+        "  rank 1 is missing: [0:2, 3:6]\n"
+        "  rank 2 is missing: [2:4, 0:3]\n"
+    )
+    assert "pieces" not in explain(served, "name=u")
 
 
 # Why a request waits.

@@ -129,6 +129,26 @@ def test_a_look_at_the_board(shell: Shell) -> None:
         assert "clients" not in says(shell, "top", "top", "--once", "--delay", "0.1", "--screen", "waits")[0]
 
 
+def test_health(bare: Shell) -> None:
+    (absent,) = says(bare, "pool-health", "pool", "health", status=3)
+    assert (absent["healthy"], absent["state"], absent["code"]) == (False, None, "NotFound")
+    bare.serve()
+    (served,) = says(bare, "pool-health", "pool", "health")
+    assert served == {"pool": bare.pool, "healthy": True, "state": "serving", "code": None, "cause": None}
+
+
+def test_an_array_in_pieces(bare: Shell) -> None:
+    bare.serve("--schema", "free")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        pool.offer_piece(np.zeros((2, 3)), "shape=4x3 grid=2x1", 0, name="t")
+        (found,) = says(bare, "explain", "explain", "name=t")
+        assert found["arrays"][0]["missing"] == [{"rank": 1, "boxes": ["[2:4, 0:3]"]}]
+        pool.offer_piece(np.zeros((2, 3)), "shape=4x3 grid=2x1", 1, name="t")
+        pool.offer(b"12345", name="u")
+    assert [(one["bytes"], one["pieces"]) for one in says(bare, "ls", "ls")] == [(96, 2), (5, None)]
+    assert "96 B" in bare.text("ls", "name=t")
+
+
 def test_a_mesh(shell: Shell, tmp_path: Path) -> None:
     mesh = tmp_path / "rod.exo"
     points = {"nodes": junctura.mesh.MeshPoints((np.arange(2.0),))}

@@ -190,6 +190,9 @@ def test_a_stopped_server_is_noticed_by_its_board_and_by_health(bare: Shell) -> 
             numbers = board.snapshot()
             assert numbers["counters"]["offered"] == 1
             assert "does not answer" in bare.error(4, "pool", "health", "--timeout", "1s")
+            for command in ("get", "wait-for", "pool withdraw-all", "pool stop", "pool withdraw"):
+                words = [*command.split(), *(["name=a"] if command != "pool stop" else [])]
+                assert "in time" in bare.error(4, *words, "--timeout", "100ms"), command
         finally:
             server.signal(signal.SIGCONT)
         while board.turn_age > 3:

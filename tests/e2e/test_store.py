@@ -271,7 +271,13 @@ def test_experiments_in_one_store_are_compared(bare: Shell, store: list[str], fi
 def test_a_wipe_has_to_be_meant(bare: Shell, filled: list[str], fields: Fields) -> None:
     count = sum(field.param == "t" for field in fields)
     assert f"would remove {count} objects" in bare.error(2, "store", "wipe", *filled, "param=t").replace("it w", "w")
-    assert f"would remove {count} objects" in bare.text("store", "wipe", *filled, "param=t", "--dry-run")
+    *keys, last = bare.text("store", "wipe", *filled, "param=t", "--dry-run").splitlines()
+    assert f"would remove {count} objects" in last
+    assert len(keys) == min(count, 21) and keys[0].startswith("commit ") and "param=t" in keys[0]
+    assert len(bare.text("store", "wipe", *filled, "param=t", "--dry-run", "-v").splitlines()) == count + 1
+    every = bare.text("store", "wipe", *filled, "*", "--dry-run").splitlines()
+    assert len(every) == min(len(fields), 21) + 1
+    assert len(fields) <= 20 or every[20] == f"and {len(fields) - 20} more: --verbose prints all"
     assert bare.text("ls", *filled, "--count") == f"{len(fields)}\n"
     assert len(bare.text("store", "wipe", *filled, "param=t", "--yes", "-v").splitlines()) == count + 1
     assert bare.text("ls", *filled, "--count") == f"{len(fields) - count}\n"

@@ -99,7 +99,7 @@ def test_without_the_package_it_says_what_is_missing(bare: Shell, stores: list[s
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
     python.chmod(0o755)
-    assert "pip install 'junctura[grib]'" in refused(python)
+    assert "pip install 'PATH[grib]'" in refused(python)
     assert "--values" in bare.error(2, "store", "compare", *stores, "--python", sys.executable)
     for wrong in ("-1", "nan", "little"):
         assert "is expected" in bare.error(2, "store", "compare", *stores, f"--atol={wrong}")

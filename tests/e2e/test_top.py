@@ -173,6 +173,26 @@ def test_keys_on_a_terminal(shell: Shell) -> None:
         assert screen.end() == 0
 
 
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_server_that_is_started_again_is_shown(bare: Shell, killed: bool) -> None:
+    server = bare.serve()
+    screen = Screen(bare)
+    screen.wait_for(f"pid {server.pid}")
+    if killed:
+        server.signal(signal.SIGKILL)
+        screen.wait_for("not turning for")
+    else:
+        bare.run("pool", "stop")
+        screen.wait_for("ended")
+    server.end()
+    again = bare.serve()
+    screen.wait_for(f"pid {again.pid}")
+    with connect(bare):
+        screen.wait_for("member-*")
+    screen.press("q")
+    assert screen.end() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_restores_the_terminal(shell: Shell, number: signal.Signals) -> None:
     with connect(shell):

@@ -58,3 +58,4 @@ def test_a_pipeline_shows_steps_as_they_become_visible(tmp_path: Path) -> None:
         surface.UpdateTimeStep(1.5)
         assert vtk_to_numpy(surface.GetOutput().GetPointData().GetArray("heat"))[0] == 3.0
         assert surface.GetOutput().GetNumberOfCells() == 1
+        pool.stop()

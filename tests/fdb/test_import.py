@@ -218,7 +218,7 @@ def test_errors_say_what_is_wrong(bare: Shell, filled: Fdb, to: list[str], tmp_p
     assert "junctura store create" in bare.error(3, "store", "import", "fdb", filled.root, *python, *to)
     assert "neither schema nor etc/fdb" in bare.error(3, "store", "import", "fdb", tmp_path / "none", *python, *to)
     without = ["--python", sys.executable]
-    assert "pip install 'junctura[fdb]'" in bare.error(1, "store", "import", "fdb", filled.root, *without, *to)
+    assert "pip install pyfdb fdb5lib" in bare.error(1, "store", "import", "fdb", filled.root, *without, *to)
     assert "--python selects" in bare.error(1, "store", "import", "fdb", filled.root, "--python", "no-such-python", *to)
 
     data = next((filled.root / "root").rglob("*.data"))

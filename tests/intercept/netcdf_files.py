@@ -78,6 +78,26 @@ def _with_gaps(file: netCDF4.Dataset, _random: np.random.Generator) -> None:
     half[1:3] = [5, 6]
 
 
+def _by_levels(file: netCDF4.Dataset, random: np.random.Generator) -> None:
+    """Large records that are written in parts: runs, columns, other types, and levels that are never written."""
+    file.createDimension("time", None)
+    for name, length in (("level", 5), ("y", 60), ("x", 100)):
+        file.createDimension(name, length)
+    t = file.createVariable("t", "f4", ("time", "level", "y", "x"), fill_value=-9.0)
+    still = file.createVariable("still", "i4", ("level", "y", "x"))
+    for level in (3, 0, 4):
+        t[0, level] = values(random, "f4", (60, 100))
+        still[level] = values(random, "i4", (60, 100))
+    t[0, 1, 10:30] = values(random, "f4", (20, 100))
+    t[0, 1, :, 3] = 7.0
+    t[0, 3, 5:9] = values(random, "f8", (4, 100))
+    assert t[0, 2].mask.all()
+    still[1, 7, 3:90] = values(random, "i4", (87,))
+    t[1] = values(random, "f4", (5, 60, 100))
+    t[1, 2] = values(random, "f4", (60, 100))
+    t[2, 0, 0, 0] = 1.0
+
+
 def _with_groups(file: netCDF4.Dataset, random: np.random.Generator) -> None:
     file.createDimension("time", None)
     file.createDimension("x", 4)
@@ -172,6 +192,7 @@ def all_builds() -> dict[str, tuple[str, Build]]:
         short = form.lower().replace("netcdf", "")
         found[f"types-{short}"] = form, _of_types(types)
         found[f"gaps-{short}"] = form, _with_gaps
+        found[f"levels-{short}"] = form, _by_levels
         for shape, (extents, records) in SHAPES.items():
             found[f"{shape}-{short}"] = form, _of_shape(extents, records)
     for name, build in {

@@ -22,7 +22,9 @@ def test_a_file_through_the_pool_is_the_file(name: str, intercepted: dict[str, s
     assert_same(tmp_path / "file.nc", tmp_path / "out.nc")
 
 
-@pytest.mark.parametrize("name", ["types-4", "types-3_classic", "gaps-4", "groups", "texts", "unlimited", "attributes"])
+@pytest.mark.parametrize(
+    "name", ["types-4", "types-3_classic", "gaps-4", "levels-4", "groups", "texts", "unlimited", "attributes"]
+)
 def test_file_and_pool_have_the_same(name: str, intercepted: dict[str, str], tmp_path: Path) -> None:
     need("nccopy")
     generate(tmp_path / "file.nc", *BUILDS[name])

@@ -47,7 +47,8 @@ def test_it_reports_what_was_intercepted(compiled: Callable[..., Path], served: 
     assert read.stdout.startswith("step 0\nstep 1\nend: ")
     assert "pool.nc (pool, 1 process): 5 objects received" in read.stderr
     other = run([*WITH, program, "write", "other.nc", "2", "1000"], served, tmp_path).stderr
-    assert "nothing was intercepted: no file matched a rule" in other
+    assert "nothing was intercepted: no rule puts one of the files that were opened into the pool" in other
+    assert "left to the real library: other.nc" in other
     quiet = [JUNCTURA, "with", "--quiet", "--netcdf", "pool*.nc=pool", "--", "true"]
     assert run(quiet, served, tmp_path).stderr == ""
 

@@ -40,6 +40,21 @@ def compile_c(family: str, name: str, folder: Path, *options: str) -> Path:
     return program
 
 
+def compile_static(name: str, folder: Path) -> Path:
+    """A program with MPICH in it; the libraries below MPI are shared."""
+    libraries = Path("/usr/lib/x86_64-linux-gnu")
+    below = [
+        found.name
+        for each in ("ucp", "ucs", "uct", "hwloc", "fabric")
+        for found in libraries.glob(f"lib{each}.so.[0-9]*")
+    ]
+    words = ["gcc", "-I/usr/include/x86_64-linux-gnu/mpich", str(PROGRAMS / f"{name}.c"), str(libraries / "libmpich.a")]
+    words += [*(f"-l:{each}" for each in below), "-lpthread", "-lm", "-lrt"]
+    program = folder / f"{name}.static"
+    subprocess.run([*words, "-o", str(program)], check=True, timeout=300)
+    return program
+
+
 def compile_fortran(family: str, kind: str, folder: Path) -> Path:
     program = folder / f"grid_{kind}.{family}"
     if not program.exists():

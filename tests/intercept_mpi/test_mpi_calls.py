@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from mpi_programs import compile_c, grid, ranks
+import pytest
+from mpi_programs import BUILT, compile_c, compile_static, grid, of_python, ranks
 
 import junctura
 
@@ -35,7 +36,7 @@ def test_each_process_reports(family: str, made: Path, intercepted: dict[str, st
     said = [json.loads(each.read_text()) for each in reports.glob("*.json")]
     assert sorted(one["rank"] for one in said) == [0, 1, 2]
     rows = [row for one in said for row in one["files"]]
-    assert {(row["path"], row["mode"]) for row in rows} == {(str(tmp_path / "a.array"), "array")}
+    assert {(row["path"], row["mode"]) for row in rows} == {(str(tmp_path / "a.array"), "array"), ("plain.dat", "file")}
     assert sum(row["offered_bytes"] for row in rows) == 60 * 48 * 8
 
 
@@ -50,6 +51,29 @@ def test_a_program_without_rules_is_unchanged(
     assert run(["/bin/echo", "hello"], {**plain, "JUNCTURA_MPI_IO": "*=array"}).stdout == "hello\n"
 
 
+@pytest.mark.parametrize("name", ["plain.dat", "a.array"])
+def test_python_finds_the_forms_of_large_counts_that_its_mpi_lacks(
+    name: str,
+    family: str,
+    made: Path,
+    intercepted: dict[str, str],
+    preload: str,
+    client: junctura.Pool,
+    run: Run,
+    tmp_path: Path,
+) -> None:
+    """mpi4py calls MPI_File_write_all_c where a library has it, and one that is preloaded has it."""
+    if (family, name) == ("mpich", "plain.dat"):
+        pytest.skip("MPICH 4.0.2 itself cannot write through the view of mpi4py, also without a preload")
+    alone = next(one for one in preload.split() if family in Path(one).name)
+    words = ranks(family, 2, *grid(family, "mpi4py", made))
+    more = {**of_python(family, made), "LD_PRELOAD": alone}
+    run([*words, "write", name], intercepted, **more)
+    assert run([*words, "read", name], intercepted, **more).stdout == f"{name}: 0 wrong\n"
+    assert (tmp_path / name).exists() == (name == "plain.dat")
+    assert len(client.list()) == (name == "a.array")
+
+
 def test_an_array_that_is_written_again_becomes_bytes(
     family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
 ) -> None:
@@ -60,3 +84,13 @@ def test_an_array_that_is_written_again_becomes_bytes(
     held = client.demand_array(name="a.array", space=str(tmp_path), timeout=10)
     assert held.tobytes() == wanted.tobytes()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/usr/lib/x86_64-linux-gnu/libmpich.a").exists(), reason="there is no static MPI here")
+def test_a_program_with_a_static_mpi_is_refused(environment: dict[str, str], run: Run, tmp_path: Path) -> None:
+    program = compile_static("grid", tmp_path)
+    assert run([str(program), "write", "plain.dat"], environment).returncode == 0
+    subprocess.run(["strip", str(program)], check=True)
+    words = [str(BUILT / "junctura"), "with", "--mpi-io", "*.array=array", "--", *ranks("mpich", 2, program)]
+    done = run([*words, "write", "a.array"], environment, code=1)
+    assert f"Unsupported: {program}: MPI is statically linked into it" in done.stderr

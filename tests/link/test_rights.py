@@ -134,8 +134,10 @@ def test_tokens_are_listed_without_secrets_and_revoked_one_by_one(guarded: Guard
     message = guarded.run(viewer, "ls", status=1)
     assert "revoked" in message, message
     # The live connection ends by itself.
-    with pytest.raises(junctura.Disconnected):
+    with pytest.raises(junctura.Denied, match="token: it was revoked"):
         next(follow)
+    with pytest.raises(junctura.Denied, match="junctura token make"):
+        lost.list()
     kept.offer(b"field", name="one")
     kept.close()
     assert "the list does not have it" in guarded.shell.error(3, "token", "revoke", guarded.secrets, "00000000")

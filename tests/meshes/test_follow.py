@@ -34,6 +34,7 @@ def served(tmp_path: Path) -> Iterator[junctura.Pool]:
     """A pool that other processes reach."""
     with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         yield pool
+        pool.stop()
 
 
 def viewer(pool: junctura.Pool, folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -56,6 +57,23 @@ def test_steps_come_when_all_ranks_have_offered_them(pool: junctura.Pool) -> Non
             assert mesh is not None
             assert mesh.step == index + 1
             assert {name.rpartition("@")[2] for name in mesh.blocks} == {"0", "1"}
+
+
+@pytest.mark.parametrize("empty", ["null", "{}", "[]"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ranks_without_blocks(empty: str, rank: int, pool: junctura.Pool) -> None:
+    head = f'{{"tree":{empty},"arrays":[]}}'.encode()
+    payload = (b"JMESH\0\0\1" + len(head).to_bytes(8, "little") + head).ljust(64, b"\0")
+    other = PoolMeshWriter(pool, "a", rank=1 - rank, ranks=2)
+    for step in (1, 2):
+        other.write(cube(step))
+        with pool.bundle(f"a/mesh/{step}", schema="mesh", members=2) as bundle:
+            bundle.offer(payload, case="a", channel="mesh", step=step, rank=rank, part="fields", ranks=2)
+    with follow(pool, "case=a", until_live=True) as steps:
+        for mesh in steps:
+            assert list(mesh.blocks) == [f"cube@{1 - rank}"]
+            assert [one.on for one in mesh.fields] == [f"cube@{1 - rank}"]
+            assert mesh.time == mesh.step / 10
 
 
 def test_a_follow_has_one_mesh(pool: junctura.Pool) -> None:
@@ -100,7 +118,7 @@ def test_pictures(tmp_path: Path) -> None:
         assert warm[120, 160].astype(int)[0] > 2 * warm[120, 160].astype(int)[2]
         with pytest.raises(junctura.InvalidArgument, match="step 1 has heated"):
             painter.pixels(no_such_field())
-        path = files.write(7, "version", cold)
+        path = files.write(7, "version", "a/mesh", cold)
     assert path == tmp_path / "pic-0007.png"
     assert files.has(7, "version")
     assert not files.has(7, "other")
@@ -161,6 +179,23 @@ def test_a_viewer_that_is_killed_resumes_and_the_simulation_does_not_notice(
 
 
 @draws
+def test_a_viewer_that_has_nothing_to_draw_names_the_meshes(served: junctura.Pool, tmp_path: Path) -> None:
+    waits = viewer(served, tmp_path, "--size", "100x80", "--last", "1")
+    assert waits.stderr is not None
+    assert waits.stderr.readline() == "no step matches case=a; the pool has no meshes; waiting\n"
+    PoolMeshWriter(served, "b").write(cube(1))
+    with viewer(served, tmp_path, "--now") as process:
+        _, errors = process.communicate(timeout=100)
+    assert process.returncode == 3
+    assert errors.endswith("no step matches case=a; the pool has case=b, channel=mesh\n")
+    with pytest.raises(junctura.NotFound, match="the pool has case=b, channel=mesh"):
+        junctura.mesh.read(f"{served.url}?case=a")
+    PoolMeshWriter(served, "a").write(cube(1))
+    assert waits.wait(timeout=100) == 0
+    waits.communicate()
+
+
+@draws
 def test_a_viewer_ends_with_its_pool(tmp_path: Path) -> None:
     with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         PoolMeshWriter(pool, "a").write(cube(1))
@@ -193,7 +228,7 @@ def test_a_mesh_that_is_offered_again_is_drawn_again(pool: junctura.Pool, tmp_pa
     PoolMeshWriter(pool, "a").write(cube(1))
     with follow(pool, "case=a", until_live=True) as steps:
         next(steps)
-        files.write(1, steps.version, pixels)
+        files.write(1, steps.version, steps.series, pixels)
     pool.withdraw_all("case=a", forget=True)
     PoolMeshWriter(pool, "a").write(cube(1))
     with follow(pool, "case=a", until_live=True) as steps:

@@ -12,7 +12,8 @@ import vtk_readers
 from mesh_files import copy, real_files
 from random_meshes import SOLIDS, one_block, random_mesh, with_fields
 
-from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, create, read
+from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, _vtk, create, read
+from junctura.mesh._pictures import PicturePainter, PictureStyle, has_egl
 from junctura.mesh._shapes import SHAPES
 from junctura.mesh._vtk import MeshViews, to_vtk
 
@@ -296,6 +297,30 @@ def test_views_share_memory_and_geometry() -> None:
     assert first[name].GetPoints() is second[name].GetPoints()
     there = vtk_readers.values(second[name].GetPointData())["temperature"]
     assert np.shares_memory(there, series[1].fields[0].values[""])
+
+
+@pytest.mark.skipif(not has_egl(), reason="libEGL.so.1 is not here")
+@pytest.mark.parametrize("name", ["tet", "pyramid", "wedge", "hex", "hex20", "quad", "line", "rectilinear", "curved"])
+def test_a_surface_looks_as_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in ("rectilinear", "curved"):
+        axes = (np.arange(5.0), np.arange(4.0) ** 2, np.arange(3.0))
+        points = {"grid": MeshPoints(axes, "rectilinear")}
+        if name == "curved":
+            points = {"grid": MeshPoints(points["grid"].coordinates())}
+        values = np.random.default_rng(1).random((2, 60))
+        blocks = {"box": MeshBlock("grid", "structured", dims=(4, 3, 2))}
+        fields = [MeshField("temperature", "vertex", "grid", {"": one}) for one in values]
+        series = [MeshStep(points, blocks, {}, (one,), step) for step, one in enumerate(fields)]
+    else:
+        series = with_fields(4, one_block(4, name))[:2]
+    pictures: list[list[Any]] = []
+    for solids in (_vtk._SOLIDS, ()):
+        monkeypatch.setattr(_vtk, "_SOLIDS", solids)
+        with PicturePainter(PictureStyle("temperature", (160, 120), (0, 1), with_edges=True)) as painter:
+            pictures.append([painter.pixels(mesh) for mesh in series])
+    for mine, whole in zip(*pictures, strict=True):
+        assert np.array_equal(mine, whole)
+    assert not np.array_equal(*pictures[0])
 
 
 @pytest.mark.parametrize("rank", [1, 2])

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from broker_runs import broker, grid_message, heard, offer, program
+from broker_runs import BASE, broker, grid_message, heard, offer, program
 
 import junctura
 from junctura.products import Broker, Failed, Made
@@ -88,6 +88,32 @@ def test_names_that_fields_complete_are_those_of_a_pool(tmp_path: Path) -> None:
     with junctura.Pool(schema="mars") as today, junctura.Pool(schema="mars") as tomorrow:
         claimed = [broker(tmp_path, pool, ONE)._claimed() for pool in (today, tomorrow)]
     assert claimed == [{"maps/one.grib2"}] * 2
+
+
+@pytest.mark.parametrize("dated_first", [True, False])
+def test_a_product_whose_file_replaces_that_of_another_is_reported(tmp_path: Path, dated_first: bool) -> None:
+    """What completes a name is known when the fields are there."""
+    other = DATED.replace("one", "other", 1).replace("{date}", str(BASE["date"])).replace("step: 0", "step: 6")
+    steps = {0: 280.0, 6: 286.0} if dated_first else {6: 286.0, 0: 280.0}
+    first = threading.Event()
+    events: list[Made | Failed] = []
+
+    def observe(event: Made | Failed) -> None:
+        events.append(event)
+        first.set()
+
+    with junctura.Pool(schema="mars") as pool:
+        run = broker(tmp_path, pool, f"{DATED}---\n{other}", observer=observe)
+        thread = threading.Thread(target=run.run, daemon=True)
+        thread.start()
+        for step, value in steps.items():
+            offer(pool, grid_message(value, shortName="t"), param="t", step=step)
+            first.wait(100)
+        thread.join(100)
+    one, two = ("one", "other") if dated_first else ("other", "one")
+    assert [(type(event), event.product) for event in events] == [(Made, one), (Failed, two)]
+    (failed,) = run.report.failed
+    assert failed.cause.startswith("its file maps/") and f'has replaced that of "{one}"' in failed.cause
 
 
 def test_brokers_of_other_recipes_work_side_by_side(tmp_path: Path) -> None:

@@ -163,6 +163,22 @@ sinks:
     assert (tmp_path / "out/6.csv").exists() and not (tmp_path / "out/6.zarr").exists()
 
 
+def test_a_file_of_one_sink_is_not_replaced_by_another(tmp_path: Path) -> None:
+    text = """
+sources: [{follow: stream=enfo}]
+sinks:
+  - plan:
+      actions: [select: {step: [0, 6]}]
+      sinks: [file: {format: csv, name: "{step}.csv"}]
+  - plan:
+      actions: [select: {step: [6, 12]}]
+      sinks: [file: {format: csv, name: "{step}.csv"}]
+"""
+    (ran,) = through(tmp_path, text, offers(fields(0, 6, 12)))
+    assert ran.failed == 1 and "the file 6.csv is that of another sink: give them different names" in ran.told[0]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["0.csv", "12.csv", "6.csv"]
+
+
 def test_what_a_store_could_not_keep_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: Archive) -> None:
         raise junctura.Io("kept", "no space left on device")

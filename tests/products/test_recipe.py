@@ -563,6 +563,7 @@ MISTAKES = [
     ("{step:03}", "{step:9999999}", 14, "behind the colon stands a width"),
     ("{step:03}", "{step", 14, "to.name"),
     ("{step:03}", "{product:03}{step}", 14, '"{product:03}" is for whole numbers, and product is t850-europe'),
+    ('"t850_{step:03}.grib2"', '"{step}.provenance.json"', 14, "would be the provenance of another file"),
     ('"t850_{step:03}.grib2"', '"../{step}"', 14, 'to.name: "../0-24" is no name below a folder'),
     ('"t850_{step:03}.grib2"', '"/tmp/{step}"', 14, "is no name below a folder"),
     ('"t850_{step:03}.grib2"', '"a/./{step}"', 14, "is no name below a folder"),

@@ -9,6 +9,7 @@ from recipe_texts import asked
 
 import junctura
 from junctura.products import load_all
+from junctura.products.__main__ import main
 
 
 @pytest.mark.parametrize(
@@ -182,3 +183,48 @@ def test_what_depends_on_a_wrong_part_is_not_reported(tmp_path: Path) -> None:
     told: list[junctura.errors.Error] = []
     load_all([tmp_path / "one.yaml"], told.append)
     assert [str(one).count("from.number") for one in told] == [1]
+
+
+@pytest.mark.parametrize(
+    ("param", "do", "to", "says"),
+    [
+        ("2t", "units: mm", "csv", "2t cannot be converted to mm: 'K' is of another quantity; possible are K, degC"),
+        ("[2t, tp]", "units: {2t: degC, tp: degC}", "csv", "tp cannot be converted to degC: 'm' is of another"),
+        ("2t", "grid: 10/10", "png, units: hPa", "2t cannot be converted to hPa"),
+        ("2t", "compute: {x: {formula: '1', units: m}}; units: {x: Pa}", "csv", "x cannot be converted to Pa"),
+        ("tp", "units: mm; compute: {x: {formula: tp, units: m}}; units: {x: cm, tp: m}", "csv", ""),
+        ("[tcc, 10u, msl, z, sd, 2t]", "units: {tcc: '%', 10u: kt, msl: hPa, z: gpdm, sd: mm, 2t: degF}", "csv", ""),
+        ("[tcc, 10u, msl, z, sd, 2t]", "units: {2t: K}", "csv", ""),
+        ("2t", "ensemble: [{probability: {above: 280}}]; units: '1'", "csv", ""),
+    ],
+)
+def test_a_check_names_units_that_a_parameter_cannot_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], param: str, do: str, to: str, says: str
+) -> None:
+    steps = "".join(f"  - {one}\n" for one in do.split("; "))
+    text = f"product: a\nfrom: {{param: {param}, number: 1/2}}\ndo:\n{steps}to: {{format: {to}, name: 'a{{number}}'}}\n"
+    (tmp_path / "a.yaml").write_text(text.replace("a{number}", "a") if "ensemble" in do else text)
+    assert main([str(tmp_path / "a.yaml"), "--check"]) == 0
+    out = capsys.readouterr().out
+    assert says in out if says else "converted" not in out
+
+
+@pytest.mark.parametrize("format_", ["csv", "zarr"])
+def test_a_file_of_one_product_is_no_folder_of_another(tmp_path: Path, format_: str) -> None:
+    text = "product: {}\nfrom: {{param: t, step: 0/6}}\nto: {{format: {}, name: '{}'}}\n"
+    one, other = text.format("one", format_, "a/{step}"), text.format("other", format_, "a/6/{step}")
+    (tmp_path / "a.yaml").write_text(f"{one}---\n{other}")
+    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is no folder, but a file of "one"'):
+        load_all([tmp_path / "a.yaml"])
+    (tmp_path / "a.yaml").write_text(f"{other}---\n{one}")
+    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is a folder, of the files of "other"'):
+        load_all([tmp_path / "a.yaml"])
+
+
+def test_an_area_across_the_date_line_is_told(tmp_path: Path) -> None:
+    text = "product: a\nfrom: {param: t, step: 0}\ndo: [crop: 10/175/-10/-170]\nto: {format: csv, name: a}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(junctura.InvalidArgument, match=r"west \+ 360: across the date line east is 190$"):
+        load_all([tmp_path / "a.yaml"])
+    (tmp_path / "a.yaml").write_text(text.replace("-170", "190"))
+    load_all([tmp_path / "a.yaml"])

@@ -212,6 +212,38 @@ def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
     asyncio.run(main())
 
 
+def test_arrays_are_members_of_bundles(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+    with pool.bundle("step/6") as step:
+        step.offer_piece(part(layout, 0), layout, 0, name="t")
+        # Of this thread: a member, too.
+        pool.offer_piece(part(layout, 0), layout, 0, name="u")
+        memory = pool.allocate(shape=part(layout, 1).shape, dtype="f8")
+        memory.array()[:] = part(layout, 1)
+        step.offer_piece(memory, layout, 1, name="t")
+        with pytest.raises(junctura.Conflict, match="nested in it and is not complete"):
+            step.seal()
+        pool.offer_piece(part(layout, 1), layout, 1, name="u")
+        assert pool.list() == []
+    assert step.completed is not None and step.completed.objects == 6
+    for name in "tu":
+        np.testing.assert_array_equal(pool.demand_array(name=name, timeout=0), FIELD)
+    with pool.bundle() as alone, pytest.raises(junctura.InvalidArgument, match="without a path"):
+        alone.offer_piece(part(layout, 0), layout, 0, name="v")
+
+
+def test_tasks_offer_arrays_into_bundles(pool: junctura.Pool) -> None:
+    layout = junctura.Layout(shape=FIELD.shape, grid=(2, 1))
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours, ours.bundle("step/6") as step:
+            await asyncio.gather(*(step.offer_piece(part(layout, rank), layout, rank, name="t") for rank in range(2)))
+            assert await ours.list() == []
+
+    asyncio.run(main())
+    np.testing.assert_array_equal(pool.demand_array(name="t", timeout=0), FIELD)
+
+
 def test_what_stays_the_same_is_said_once(pool: junctura.Pool) -> None:
     source, target = junctura.Layout(shape=FIELD.shape, grid=(2, 1)), "shape=30x41 grid=1x2 order=F"
     for rank in range(2):

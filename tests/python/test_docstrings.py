@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
+import pytest
 
 import junctura
 
@@ -65,6 +66,21 @@ def test_all_examples_run(tmp_path: Path) -> None:
 def test_every_public_name_has_an_example() -> None:
     without = [name for name in dir(junctura) if not PARSER.get_examples(getattr(junctura, name).__doc__ or "")]
     assert without == ["__version__"]
+
+
+# Public names of modules that have no example yet: names may leave the list, and no name may join it.
+WITHOUT = {
+    "mesh": "CellFaces MeshBlock MeshDifference MeshField MeshFollow MeshPoints MeshReader MeshSet MeshStep MeshViews "
+    "MeshWriter PoolMeshReader StoreMeshReader StoreMeshWriter ValueTolerance create read to_pyvista to_vtk",
+    "products": "Broker Failed Field Grid Made Plan Ran Recipe Report Spectral load_all run sheet",
+}
+
+
+@pytest.mark.parametrize("name", ["aio", "dask", "mesh", "products", "remap"])
+def test_public_names_of_modules_have_examples(name: str) -> None:
+    module = importlib.import_module(f"junctura.{name}")
+    without = {one for one in module.__all__ if not PARSER.get_examples(getattr(module, one).__doc__ or "")}
+    assert without <= set(WITHOUT.get(name, "").split()), f"no example: {without}"
 
 
 def test_no_line_is_skipped() -> None:

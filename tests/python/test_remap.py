@@ -238,6 +238,8 @@ def test_bounds_are_half_way_and_end_at_poles() -> None:
         (lambda: LonLat([0, 10], [0, 1], lat_bounds=[0.2, 0.5, 1]), "centre 0, 0.0, is not between"),
         (lambda: LonLat([0, 10], [80, 100]), "beyond a pole"),
         (lambda: LonLat([0, 10], [0, 1], mask=[True]), "the mask has the shape"),
+        (lambda: LonLat([0, 10], [0, 1], mask=[[1, None], [1, 1]]), "the mask has elements of type object"),  # type: ignore[arg-type]
+        (lambda: LonLat([0, 10], [0, 1], mask=[["0", "1"], ["1", "1"]]), "the mask has elements of type <U1"),
         (lambda: LonLat.regular(0, 2), "0 columns"),
         (lambda: Mesh([0], [0], [[0, 1]], [[0, 1]]), "three corners"),
         (lambda: Mesh([0], [0], [[0, 1, 2]], [[0, 1, 2, 3]]), "do not have the same shape"),

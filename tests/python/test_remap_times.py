@@ -184,3 +184,14 @@ def test_whole_microseconds_may_be_said_in_nanoseconds() -> None:
     whole = [(np.timedelta64(2000 * at, "ns"), np.full(1, float(at))) for at in range(4)]
     found = list(at_times(whole, [np.timedelta64(1000, "ns"), np.timedelta64(5, "us")], **HOW))
     assert [float(values[0]) for _, values in found] == [0.5, 2.5]
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_what_is_done_to_a_field_changes_no_later_one(method: Any) -> None:
+    steps = [{"step": hour} for hour in (0, 6, 12)]
+    fields = at_times(steps, [0, 6, 6, 8, 12], method=method, field=lambda step: np.full(3, float(step["step"])))
+    found = []
+    for _, values in fields:
+        found.append(values[0])
+        values -= 273.15
+    assert found == [0, 6, 6, 6 if method == "nearest" else 8, 12]

@@ -49,6 +49,10 @@ AnyFunction intercept_next(const char *function, const char *library);
  * a message. */
 AnyFunction intercept_junctura(const char *function);
 
+/* Allocates undefined memory, for free(). In large pages where it is large and the system has some: a fault for each small
+ * page takes longer than the copy into it. NULL where there is none. */
+void *intercept_memory(size_t bytes);
+
 /* Returns the entry of a file in the report; equal paths and modes share one. Never NULL. */
 FileReport *intercept_file(const char *path, const char *mode);
 

@@ -60,7 +60,7 @@ static int record(const file_access *access, const array_claim *claim) {
     if (error)
         return error;
     written_record *new = calloc(1, sizeof *new);
-    unsigned char *data = malloc((size_t)access->bytes);
+    unsigned char *data = intercept_memory((size_t)access->bytes);
     if (!new || !data) {
         free(new);
         free(data);
@@ -83,7 +83,7 @@ static int record(const file_access *access, const array_claim *claim) {
 static int offer_at_once(file_access *access, const array_claim *claim) {
     open_file *file = access->file;
     bool is_dense = jmpi_is_dense(&access->flat) && (!access->flat.count || access->flat.runs[0].offset == 0);
-    unsigned char *packed = is_dense ? NULL : malloc((size_t)access->bytes + 1);
+    unsigned char *packed = is_dense ? NULL : intercept_memory((size_t)access->bytes);
     /* A rank that wrote before, and one without memory, claims nothing that fits. */
     array_claim mine = *claim;
     if (file->writes || (!is_dense && !packed))

@@ -4,6 +4,7 @@
 #include "library/lookup.h"
 #include "operations.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -29,6 +30,25 @@
         return real(file ? jmpi_moved_to(file) : handle, UNPACKED arguments); \
     }
 #define UNPACKED(...) __VA_ARGS__
+
+static bool is_large(long long count) { return count > INT_MAX; }
+
+/* The same with `count` among the parameters. mpi4py calls the forms _c where anything exports them, and this library does:
+ * where the program's MPI has only int, its function takes the count in the same register. */
+#define OF_COUNT(name, parameters, arguments, ours) \
+    BOTH_NAMES(name, void *handle, UNPACKED parameters) \
+    int PMPI_File_##name(void *handle, UNPACKED parameters) { \
+        static int (*real)(void *, UNPACKED parameters); \
+        static bool is_narrow; \
+        struct open_file *file = jmpi_is_active() ? jmpi_find(handle) : NULL; \
+        if (file && !jmpi_moved_to(file)) \
+            return ours; \
+        if (!real && !jmpi_next_of_counts("PMPI_File_" #name, &real, &is_narrow)) \
+            return 16; /* MPI_ERR_OTHER of both families */ \
+        if (is_narrow && is_large(count)) \
+            return 2; /* MPI_ERR_COUNT of both families */ \
+        return real(file ? jmpi_moved_to(file) : handle, UNPACKED arguments); \
+    }
 
 typedef long long Offset;
 typedef long long Count;
@@ -88,10 +108,10 @@ OF_FILE(get_type_extent, (void *type, void *extent), (type, extent), real(handle
 
 /* An access at the file's own position, and at a given one; `count` is an int, or of MPI_Count in the forms _c. */
 #define ACCESS(name, Number, last, what) \
-    OF_FILE(name, (void *buffer, Number count, void *type, void *last), (buffer, count, type, last), \
+    OF_COUNT(name, (void *buffer, Number count, void *type, void *last), (buffer, count, type, last), \
             jmpi_access(file, what, 0, buffer, count, type, ACCESS_##last))
 #define ACCESS_AT_OFFSET(name, Number, last, what) \
-    OF_FILE(name, (Offset at, void *buffer, Number count, void *type, void *last), (at, buffer, count, type, last), \
+    OF_COUNT(name, (Offset at, void *buffer, Number count, void *type, void *last), (at, buffer, count, type, last), \
             jmpi_access(file, (what) | ACCESS_AT, at, buffer, count, type, ACCESS_##last))
 #define ACCESS_status status, NULL
 #define ACCESS_request NULL, request
@@ -119,10 +139,10 @@ ACCESSES(_c, Count)
 
 /* Split collectives are carried out by the first half. */
 #define BEGIN(name, Number, what) \
-    OF_FILE(name, (void *buffer, Number count, void *type), (buffer, count, type), \
+    OF_COUNT(name, (void *buffer, Number count, void *type), (buffer, count, type), \
             jmpi_access(file, (what) | ACCESS_ALL | ACCESS_SPLIT, 0, buffer, count, type, NULL, NULL))
 #define BEGIN_AT_OFFSET(name, Number, what) \
-    OF_FILE(name, (Offset at, void *buffer, Number count, void *type), (at, buffer, count, type), \
+    OF_COUNT(name, (Offset at, void *buffer, Number count, void *type), (at, buffer, count, type), \
             jmpi_access(file, (what) | ACCESS_ALL | ACCESS_SPLIT | ACCESS_AT, at, buffer, count, type, NULL, NULL))
 #define END(name) OF_FILE(name, (void *buffer, void *status), (buffer, status), jmpi_access_end(file, status))
 
@@ -141,19 +161,21 @@ END(write_at_all_end)
 
 /* Shared pointers. */
 #define REFUSED(name, parameters, arguments) OF_FILE(name, parameters, arguments, jmpi_refuse(file, "MPI_File_" #name))
+#define REFUSED_COUNT(name, parameters, arguments) \
+    OF_COUNT(name, parameters, arguments, jmpi_refuse(file, "MPI_File_" #name))
 #define SHARED(suffix, Number) \
-    REFUSED(read_shared##suffix, (void *buffer, Number count, void *type, void *status), (buffer, count, type, status)) \
-    REFUSED(write_shared##suffix, (void *buffer, Number count, void *type, void *status), (buffer, count, type, status)) \
-    REFUSED(iread_shared##suffix, (void *buffer, Number count, void *type, void *request), \
+    REFUSED_COUNT(read_shared##suffix, (void *buffer, Number count, void *type, void *status), (buffer, count, type, status)) \
+    REFUSED_COUNT(write_shared##suffix, (void *buffer, Number count, void *type, void *status), (buffer, count, type, status)) \
+    REFUSED_COUNT(iread_shared##suffix, (void *buffer, Number count, void *type, void *request), \
             (buffer, count, type, request)) \
-    REFUSED(iwrite_shared##suffix, (void *buffer, Number count, void *type, void *request), \
+    REFUSED_COUNT(iwrite_shared##suffix, (void *buffer, Number count, void *type, void *request), \
             (buffer, count, type, request)) \
-    REFUSED(read_ordered##suffix, (void *buffer, Number count, void *type, void *status), \
+    REFUSED_COUNT(read_ordered##suffix, (void *buffer, Number count, void *type, void *status), \
             (buffer, count, type, status)) \
-    REFUSED(write_ordered##suffix, (void *buffer, Number count, void *type, void *status), \
+    REFUSED_COUNT(write_ordered##suffix, (void *buffer, Number count, void *type, void *status), \
             (buffer, count, type, status)) \
-    REFUSED(read_ordered_begin##suffix, (void *buffer, Number count, void *type), (buffer, count, type)) \
-    REFUSED(write_ordered_begin##suffix, (void *buffer, Number count, void *type), (buffer, count, type))
+    REFUSED_COUNT(read_ordered_begin##suffix, (void *buffer, Number count, void *type), (buffer, count, type)) \
+    REFUSED_COUNT(write_ordered_begin##suffix, (void *buffer, Number count, void *type), (buffer, count, type))
 
 SHARED(, int)
 SHARED(_c, Count)

@@ -146,6 +146,8 @@ static bool is_for_pool(int amode) {
 
 bool jmpi_open(void *comm, const char *name, int amode, void **handle, int *error) {
     file_mode mode = jmpi_mode_of(without_prefix(name));
+    if (mode == MODE_FILE && jmpi_is_wanted())
+        intercept_file(without_prefix(name), jmpi_mode_name(mode));
     int ready = 0;
     if (mode == MODE_FILE || !is_for_pool(amode))
         return false;

@@ -190,7 +190,27 @@ static owned_extent *own_all(owned_extent *extents, size_t count, uint64_t size,
     return all;
 }
 
-static jct_layout_t *layout_of_boxes(const owned_extent *all, size_t boxes, uint64_t size) {
+/* Blocks of one size, dealt to the ranks in turn, as of columns of equal widths: a layout of a few words. */
+static jct_layout_t *layout_of_blocks(uint64_t size, int ranks, uint64_t block) {
+    char text[128];
+    jct_layout_t *layout = NULL;
+    snprintf(text, sizeof text, "shape=%llu grid=%d block=%llu", (unsigned long long)size, ranks, (unsigned long long)block);
+    return jmpi_jct.jct_layout_parse(text, &layout) ? NULL : layout;
+}
+
+/* The size of such blocks; 0 where the boxes are none. */
+static uint64_t block_of_boxes(const owned_extent *all, size_t boxes, int ranks) {
+    uint64_t block = boxes ? all[0].bytes : 0;
+    for (size_t i = 0; i < boxes; i++)
+        if (all[i].rank != i % (size_t)ranks || (i + 1 < boxes ? all[i].bytes != block : all[i].bytes > block))
+            return 0;
+    return block;
+}
+
+static jct_layout_t *layout_of_boxes(const owned_extent *all, size_t boxes, int ranks, uint64_t size) {
+    uint64_t block = block_of_boxes(all, boxes, ranks);
+    if (block)
+        return layout_of_blocks(size, ranks, block);
     uint64_t *numbers = calloc(boxes + 1, 3 * sizeof *numbers);
     jct_layout_t *layout = NULL;
     if (!numbers)
@@ -206,17 +226,23 @@ static jct_layout_t *layout_of_boxes(const owned_extent *all, size_t boxes, uint
     return layout;
 }
 
-/* The data of this rank's boxes, one behind the other: where they are one extent, without a copy. */
+/* The data of this rank's boxes, one behind the other: where they are so in memory, without a copy. */
 static const unsigned char *data_of_boxes(const owned_extent *all, size_t boxes, int rank, const extent_list *mine,
                                           uint64_t *bytes, unsigned char **made) {
+    const unsigned char *first = mine->count ? mine->items[0].data : NULL;
+    bool is_run = first != NULL;
     size_t own = 0;
     *bytes = 0;
     *made = NULL;
-    for (size_t i = 0; i < boxes; i++)
-        if (all[i].rank == (uint64_t)rank)
-            own++, *bytes += all[i].bytes;
-    if (own == 1 && mine->count == 1 && mine->items[0].bytes == *bytes && mine->items[0].data)
-        return mine->items[0].data;
+    for (size_t i = 0; i < boxes; i++) {
+        if (all[i].rank != (uint64_t)rank)
+            continue;
+        is_run = is_run && own < mine->count && mine->items[own].offset == all[i].offset &&
+                 mine->items[own].data == first + *bytes;
+        own++, *bytes += all[i].bytes;
+    }
+    if (is_run)
+        return first;
     unsigned char *to = *made = calloc((size_t)*bytes + 1, 1);
     size_t next = 0;
     for (size_t i = 0; to && i < boxes; i++) {
@@ -260,7 +286,7 @@ static int publish_boxes(open_file *file, uint64_t size) {
             if (all[i].bytes)
                 all[count++] = all[i];
         owned_extent *sorted = own_all(all, count, size, &boxes);
-        jct_layout_t *layout = sorted ? layout_of_boxes(sorted, boxes, size) : NULL;
+        jct_layout_t *layout = sorted ? layout_of_boxes(sorted, boxes, file->ranks, size) : NULL;
         uint64_t bytes = 0, code = JCT_OK;
         unsigned char *made = NULL;
         const unsigned char *data = layout ? data_of_boxes(sorted, boxes, file->rank, &mine, &bytes, &made) : NULL;
@@ -300,11 +326,8 @@ static int publish_blocks(open_file *file, uint64_t size) {
         error = MPI_ERR_NO_MEM;
     if (!error)
         error = jmpi_route(file, size, block, mine);
-    char text[128];
-    jct_layout_t *layout = NULL;
-    snprintf(text, sizeof text, "shape=%llu grid=%d block=%llu", (unsigned long long)size, file->ranks,
-             (unsigned long long)block);
-    if (!error && !jmpi_jct.jct_layout_parse(text, &layout))
+    jct_layout_t *layout = error ? NULL : layout_of_blocks(size, file->ranks, block);
+    if (layout)
         error = offer_piece(file, layout, "u1", mine, bytes, &code);
     if (!error && layout && code == JCT_OK) {
         file->is_offered = true;

@@ -1,4 +1,5 @@
 #include "route.h"
+#include "../common/intercept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static bool make_room(rank_parcel *parcels, int ranks) {
         if (one->entries > SIZE_MAX / sizeof *one->table)
             return false;
         one->table = malloc((size_t)one->entries * sizeof *one->table);
-        one->data = malloc((size_t)one->bytes);
+        one->data = intercept_memory((size_t)one->bytes);
         if (!one->table || !one->data)
             return false;
     }

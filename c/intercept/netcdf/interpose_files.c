@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "definitions.h"
+#include "map/mapped.h"
 #include "parallel.h"
 #include "reading.h"
 
@@ -83,7 +84,11 @@ static int create(const FileCall *call, const char *mode, int *ncid) {
     OpenFile *file = file_new(call->path, is_pool ? MODE_POOL : MODE_TEE, mode);
     if (!file) return NC_ENOMEM;
     file->has_stub = strcmp(mode, "stub") == 0;
-    int status = NC_NOERR;
+    int status = file->map->is_invalid ? pool_status_map() : NC_NOERR;
+    if (status != NC_NOERR) {
+        file_free(file);
+        return status;
+    }
     if (is_pool) {
         char path[64];
         if (call->flags & NC_NOCLOBBER && exists_in_pool(file)) status = NC_EEXIST;
@@ -217,7 +222,7 @@ static int end_definitions(OpenFile *file, size_t h_minfree, size_t v_align, siz
     file->is_defining = false;
     file->is_dirty = true;
     file->generation++;
-    return NC_NOERR;
+    return mapped_check_all(file);
 }
 
 int nc_enddef(int ncid) {

@@ -104,6 +104,9 @@ static void free_variable(FileVariable *variable) {
     free(variable->dimids);
     free(variable->shape);
     free(variable->grows);
+    free(variable->options);
+    free(variable->elsewhere);
+    free(variable->is_divided_by);
 }
 
 void file_free(OpenFile *file) {
@@ -112,6 +115,8 @@ void file_free(OpenFile *file) {
         free(file->unlimited[at].name);
         free(file->unlimited[at].times);
     }
+    for (size_t at = 0; at < file->coordinate_count; at++) free(file->coordinates[at].values);
+    free(file->coordinates);
     if (file->states) JCT(jct_follow_close)(file->states);
     if (file->departures) JCT(jct_subscription_close)(file->departures);
     if (file->image >= 0) close(file->image);
@@ -308,18 +313,22 @@ bool file_text_attribute(int group, int id, const char *name, char *text, size_t
     return true;
 }
 
+bool file_look_up(const OpenFile *file, const FileVariable *variable, const char *word, char *text, size_t room) {
+    if (strcmp(word, "name") == 0) return (size_t)snprintf(text, room, "%s", variable->name) < room;
+    if (strcmp(word, "file") == 0) return (size_t)snprintf(text, room, "%s", file->name) < room;
+    if (strcmp(word, "folder") == 0) return (size_t)snprintf(text, room, "%s", file->folder) < room;
+    if (strncmp(word, "global:", 7) == 0) return file_text_attribute(file->ncid, NC_GLOBAL, word + 7, text, room);
+    return file_text_attribute(variable->group, variable->id, word, text, room);
+}
+
 typedef struct {
     OpenFile *file;
     FileVariable *variable;
 } MapSubject;
 
 static bool look_up(void *context, const char *word, char *text, size_t room) {
-    MapSubject *subject = context;
-    if (strcmp(word, "name") == 0) return (size_t)snprintf(text, room, "%s", subject->variable->name) < room;
-    if (strcmp(word, "file") == 0) return (size_t)snprintf(text, room, "%s", subject->file->name) < room;
-    if (strcmp(word, "folder") == 0) return (size_t)snprintf(text, room, "%s", subject->file->folder) < room;
-    if (strncmp(word, "global:", 7) == 0) return file_text_attribute(subject->file->ncid, NC_GLOBAL, word + 7, text, room);
-    return file_text_attribute(subject->variable->group, subject->variable->id, word, text, room);
+    const MapSubject *subject = context;
+    return file_look_up(subject->file, subject->variable, word, text, room);
 }
 
 static void set_dims(FileVariable *variable, jct_attributes_t *attributes) {
@@ -351,7 +360,7 @@ jct_attributes_t *file_attributes(OpenFile *file, FileVariable *variable) {
     for (size_t at = 0; at < file->map->count; at++) {
         MapSubject subject = {file, variable};
         const MapLine *line = &file->map->lines[at];
-        if (map_applies(line, variable->name) && map_expand(line, look_up, &subject, text, sizeof text))
+        if (map_applies(line, variable->name) && map_expand(line, look_up, &subject, text, sizeof text, NULL))
             JCT(jct_attributes_set_text)(attributes, line->name, text);
     }
     file_key(file, attributes, variable->name);

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "../common/intercept.h"
-#include "mapping.h"
+#include "map/mapping.h"
 #include "pool_calls.h"
 #include "slab.h"
 
@@ -49,7 +49,7 @@ typedef struct {
 /* A record, or a variable without records, that is being written. */
 typedef struct OpenRecord {
     size_t record;
-    /* Of an allocation in the pool, or of this process. */
+    /* Of this process, or of an allocation in the pool: see steps_data. */
     void *data;
     jct_allocation_t *allocation;
     size_t elements;
@@ -58,6 +58,8 @@ typedef struct OpenRecord {
     /* One bit for each element, where it was written in parts. */
     unsigned char *bits;
     size_t written;
+    /* Elements that were not written have no value yet. */
+    bool has_gaps;
     /* An earlier version is in the pool. */
     bool is_again;
     struct OpenRecord *next;
@@ -101,6 +103,18 @@ typedef struct {
     int64_t counted;
     /* One behind the last record that was offered; 1 for a variable without records. */
     size_t offered;
+    /* The schema of its objects, NULL for netcdf, and the options of their offers: as of the definitions when they were
+     * checked. */
+    const char *schema;
+    char *options;
+    unsigned mapped_generation;
+    /* The dimensions of a record along which it is divided into objects. */
+    bool *is_divided_by, is_divided;
+    enum { ARRAY_UNKNOWN, ARRAY_YES, ARRAY_NO } array_attributes;
+    /* A schema that refuses a second object of a key has no epochs. */
+    bool has_no_epoch;
+    /* Of a reader: the schema of its objects, as the state of the file gives it; NULL for netcdf. */
+    char *elsewhere;
     /* What nc_get read last. */
     jct_object_t *held;
     void *held_copy;
@@ -111,6 +125,13 @@ typedef struct {
 } FileVariable;
 
 typedef struct ParallelFile ParallelFile;
+
+/* Values of a coordinate variable without records. */
+typedef struct {
+    int dimid;
+    double *values;
+    size_t count;
+} CoordinateValues;
 
 typedef struct {
     int ncid;
@@ -134,6 +155,8 @@ typedef struct {
     UnlimitedDim *unlimited;
     size_t variable_count;
     FileVariable *variables;
+    size_t coordinate_count;
+    CoordinateValues *coordinates;
     size_t last_found;
     pid_t owner;
     /* Of a reader: the writer. */
@@ -176,6 +199,9 @@ jct_attributes_t *file_attributes(OpenFile *file, FileVariable *variable);
 
 /* Writes a selector of the objects of the file with a name into a text that the caller frees. NULL: all names. */
 char *file_selector(const OpenFile *file, const char *name);
+
+/* Finds the text for a word in braces of the mapping file: the name of a variable or of the file, or an attribute. */
+bool file_look_up(const OpenFile *file, const FileVariable *variable, const char *word, char *text, size_t room);
 
 /* Reads an attribute of a variable as a text into `text`; false where it has none. Numbers are written out. */
 bool file_text_attribute(int group, int id, const char *name, char *text, size_t room);

@@ -1,5 +1,6 @@
 /* Files that ranks write together. Each rank keeps what it writes; at the end of a step, and when the file is synchronized
- * or closed, the ranks tell each other the boxes, and offer their parts of each record as pieces of one array.
+ * or closed, the ranks tell each other the boxes, and offer their parts of each record as pieces of one array. The arrays of
+ * a step are members of a bundle, which the first rank seals when all ranks have offered.
  *
  * MPI is called by the functions that the program has loaded, with handles that are as long as a pointer or an int. */
 #define _GNU_SOURCE
@@ -14,12 +15,22 @@
 
 #include "boxes.h"
 #include "definitions.h"
+#include "map/mapped.h"
 
 struct ParallelFile {
     MpiHandle communicator, byte;
     int rank, ranks;
     int64_t epoch, turn;
+    /* The beginning of the paths of bundles, and how many there were. */
+    char name[224];
+    int64_t steps;
 };
+
+/* What the first rank states for all. */
+typedef struct {
+    int64_t epoch;
+    char client[160];
+} FirstRank;
 
 /* What a rank states of each piece, followed by start and count. */
 enum { VARIABLE, RECORD, TURN, START };
@@ -71,10 +82,14 @@ int parallel_begin(OpenFile *file, MpiHandle communicator) {
     /* Versions of arrays are distinguished by a number that no earlier file has: the time of the first rank. */
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    parallel->epoch = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    int64_t *all = malloc((size_t)parallel->ranks * sizeof *all);
-    bool is_done = all && gather(parallel, &parallel->epoch, sizeof *all, all);
-    if (is_done) parallel->epoch = all[0];
+    FirstRank own = {(int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000, ""};
+    snprintf(own.client, sizeof own.client, "%s", pool_client_name());
+    FirstRank *all = malloc((size_t)parallel->ranks * sizeof *all);
+    bool is_done = all && gather(parallel, &own, sizeof own, all);
+    if (is_done) {
+        parallel->epoch = all[0].epoch;
+        snprintf(parallel->name, sizeof parallel->name, "netcdf.%s.%lld", all[0].client, (long long)all[0].epoch);
+    }
     free(all);
     return is_done ? NC_NOERR : NC_ENOMEM;
 }
@@ -104,7 +119,7 @@ static int keep_piece(FileVariable *variable, size_t record, int64_t turn, const
     size_t dims = part->dims, elements = slab_elements(dims, part->count);
     RankPiece *piece = calloc(1, sizeof *piece);
     size_t *numbers = malloc((3 * dims + 1) * sizeof *numbers);
-    void *data = malloc(elements ? elements * convert_size(variable->type) : 1);
+    void *data = intercept_memory(elements * convert_size(variable->type));
     if (!piece || !numbers || !data) {
         free(piece);
         free(numbers);
@@ -328,7 +343,7 @@ static void take_box(const FileVariable *variable, const RankPiece *piece, const
 static void fill_box(OpenFile *file, FileVariable *variable, size_t record, const uint64_t *shape, const IndexBox *box,
                      size_t elements, char *to) {
     slab_fill(variable->type, to, elements, variable->fill);
-    if (record >= variable->offered || variable->record_dims == 0) return;
+    if (record >= variable->offered || variable->record_dims == 0 || variable->schema) return;
     jct_layout_t *layout = NULL;
     jct_attributes_t *key = JCT(jct_attributes_new)();
     uint64_t rank = 0;
@@ -348,7 +363,51 @@ const char *parallel_type(const FileVariable *variable) {
     return variable->type == NC_CHAR ? "u1" : convert_name(variable->type);
 }
 
-static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, const BoxList *list, const StepRange *range) {
+/* The piece that is all that this rank has of an array, in the same order; NULL where there is none. */
+static const RankPiece *whole_piece(const OpenFile *file, const StepRange *range, const BoxList *list, size_t own) {
+    const IndexBox *first = NULL;
+    for (size_t at = 0; at < list->count && !first; at++)
+        if (list->boxes[at].rank == (uint64_t)file->parallel->rank) first = &list->boxes[at];
+    if (!first || first->piece == NO_PIECE) return NULL;
+    const RankPiece *piece = find_piece(file, range, first->piece);
+    bool is_whole = piece != NULL;
+    size_t elements = 1;
+    for (size_t dim = 0; is_whole && dim < list->dims; dim++) {
+        is_whole = first->start[dim] == piece->start[dim] && first->count[dim] == piece->count[dim];
+        elements *= piece->count[dim];
+    }
+    return is_whole && elements == own ? piece : NULL;
+}
+
+/* The bundle of a step. A rank opens it with the first part that it offers. */
+typedef struct {
+    char path[256];
+    jct_bundle_t *bundle;
+} StepBundle;
+
+static int open_step(StepBundle *step) {
+    if (step->bundle) return NC_NOERR;
+    return pool_status(JCT(jct_bundle_open)(pool_of_process(), step->path, NULL, NULL, &step->bundle));
+}
+
+/* Offers the part of a record that this rank has; waits while the pool is full. */
+static int offer_piece(const OpenFile *file, FileVariable *variable, const StepBundle *step, const jct_layout_t *layout,
+                       const jct_attributes_t *attributes, const void *data, size_t bytes) {
+    for (;;) {
+        const char *options = variable->schema ? variable->options : file->map->options;
+        char of_piece[512];
+        if (variable->has_no_epoch) snprintf(of_piece, sizeof of_piece, "%s", options);
+        else snprintf(of_piece, sizeof of_piece, "%s,epoch=%lld", options, (long long)file->parallel->epoch);
+        int code = JCT(jct_bundle_offer_piece)(step->bundle, layout, (uint64_t)file->parallel->rank,
+                                               parallel_type(variable), attributes, data, bytes, of_piece);
+        bool is_refused = code == JCT_INVALID_ARGUMENT && variable->schema && !variable->has_no_epoch;
+        if (is_refused) variable->has_no_epoch = true;
+        else if (!pool_is_full(code)) return pool_status(code);
+    }
+}
+
+static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, const BoxList *list, const StepRange *range,
+                       StepBundle *step) {
     const ParallelFile *parallel = file->parallel;
     size_t dims = variable->record_dims, own = 0, size = convert_size(variable->type);
     uint64_t shape[NC_MAX_VAR_DIMS];
@@ -362,9 +421,11 @@ static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, co
         is_one &= list->boxes[at].rank == list->boxes[0].rank;
     }
     is_one &= list->count == 1;
-    char *data = malloc(own * size + 1), *to = data;
+    const RankPiece *only = whole_piece(file, range, list, own);
+    char *made = only ? NULL : intercept_memory(own * size), *to = made;
+    const void *data = only ? only->data : made;
     if (!data) return NC_ENOMEM;
-    for (size_t at = 0; at < list->count; at++) {
+    for (size_t at = 0; made && at < list->count; at++) {
         const IndexBox *box = &list->boxes[at];
         if (box->rank != (uint64_t)parallel->rank) continue;
         size_t elements = 1;
@@ -374,44 +435,49 @@ static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, co
         else fill_box(file, variable, record, shape, box, elements, to);
         to += elements * size;
     }
-    jct_attributes_t *attributes = steps_describe(file, variable, record, extents);
-    int status = attributes ? NC_NOERR : NC_ENOMEM;
+    int status = NC_NOERR;
+    const char *options = variable->schema ? variable->options : file->map->options;
+    jct_attributes_t *own_attributes = variable->schema ? mapped_describe(file, variable, record, extents, NULL, &status) : NULL;
+    jct_attributes_t *attributes = variable->schema ? own_attributes : steps_describe(file, variable, record, extents);
+    if (!attributes && status == NC_NOERR) status = NC_ENOMEM;
+    if (status == NC_NOERR && own > 0) status = open_step(step);
     if (status == NC_NOERR && is_one && own > 0) {
-        status = pool_status(JCT(jct_offer)(pool_of_process(), attributes, data, own * size, file->map->options));
+        int code;
+        do code = JCT(jct_bundle_offer)(step->bundle, attributes, data, own * size, options);
+        while (pool_is_full(code));
+        status = pool_status(code);
         if (status == NC_NOERR) intercept_offered(file->report, own * size);
     } else if (status == NC_NOERR && !is_one && own > 0) {
         uint64_t *numbers = malloc((2 * dims + 1) * list->count * sizeof *numbers);
         uint64_t *starts = numbers + list->count, *counts = starts + dims * list->count;
         jct_layout_t *layout = NULL;
-        char options[512];
         for (size_t at = 0; numbers && at < list->count; at++) {
             numbers[at] = list->boxes[at].rank;
             memcpy(starts + at * dims, list->boxes[at].start, dims * sizeof *starts);
             memcpy(counts + at * dims, list->boxes[at].count, dims * sizeof *counts);
         }
-        snprintf(options, sizeof options, "%s,epoch=%lld", file->map->options, (long long)parallel->epoch);
-        JCT(jct_attributes_set_text)(attributes, "pieces", "yes");
+        if (!variable->schema) JCT(jct_attributes_set_text)(attributes, "pieces", "yes");
         status = numbers ? pool_status(JCT(jct_layout_blocks)(dims, shape, list->count, numbers, starts, counts,
                                                               JCT_ORDER_C, &layout))
                          : NC_ENOMEM;
-        if (status == NC_NOERR)
-            status = pool_status(JCT(jct_offer_piece)(pool_of_process(), layout, (uint64_t)parallel->rank,
-                                                      parallel_type(variable), attributes, data, own * size, options));
+        if (status == NC_NOERR) status = offer_piece(file, variable, step, layout, attributes, data, own * size);
         if (status == NC_NOERR) intercept_offered(file->report, own * size);
         JCT(jct_layout_free)(layout);
         free(numbers);
     }
-    free(data);
+    if (own_attributes) JCT(jct_attributes_free)(own_attributes);
+    free(made);
     return status;
 }
 
-static int offer_record(OpenFile *file, const GatheredPieces *all, size_t variable, size_t record, const StepRange *range) {
+static int offer_record(OpenFile *file, const GatheredPieces *all, size_t variable, size_t record, const StepRange *range,
+                        StepBundle *step) {
     FileVariable *of = &file->variables[variable];
     uint64_t shape[NC_MAX_VAR_DIMS];
     for (size_t at = 0; at < of->record_dims; at++) shape[at] = of->shape[at];
     BoxList list = {of->record_dims, 0, 0, NULL};
     bool is_done = add_boxes(file, all, variable, record, &list) && boxes_complete(&list, shape, 0, NO_PIECE);
-    int status = is_done ? offer_boxes(file, of, record, &list, range) : NC_ENOMEM;
+    int status = is_done ? offer_boxes(file, of, record, &list, range, step) : NC_ENOMEM;
     boxes_free(&list);
     if (record >= of->offered) of->offered = record + 1;
     return status;
@@ -460,31 +526,82 @@ static void drop_pieces(OpenFile *file, const StepRange *range) {
     }
 }
 
-/* Offers each record that a rank has written, or agrees on its time, in an order that is the same on all ranks. */
-static int for_records(OpenFile *file, const GatheredPieces *all, const StepRange *range, bool is_offer) {
+/* Finds the lowest record, from one on, that any rank has written of a variable, or of all variables with a dimension. */
+static bool next_record(const OpenFile *file, const GatheredPieces *all, const size_t *variable, int dim, size_t from,
+                        size_t *record) {
+    bool is_found = false;
+    const int64_t *at = all->numbers, *end = at + all->length / sizeof *at;
+    for (; at < end; at += START + 2 * file->variables[at[VARIABLE]].record_dims) {
+        size_t one = (size_t)at[RECORD];
+        bool is_meant = variable ? (size_t)at[VARIABLE] == *variable : file->variables[at[VARIABLE]].record_dim == dim;
+        if (!is_meant || one < from || (is_found && one >= *record)) continue;
+        is_found = true;
+        *record = one;
+    }
+    return is_found;
+}
+
+/* The worst status of all ranks; that of another rank has a text of its own. */
+static int agree_on_status(const OpenFile *file, int status) {
+    const ParallelFile *parallel = file->parallel;
+    int *all = malloc((size_t)parallel->ranks * sizeof *all);
+    if (!all || !gather(parallel, &status, sizeof status, all)) {
+        free(all);
+        return NC_ENOMEM;
+    }
+    for (int rank = 0; status == NC_NOERR && rank < parallel->ranks; rank++)
+        if (all[rank] != NC_NOERR) status = pool_status_of_ranks();
+    free(all);
+    return status;
+}
+
+/* Offers the records of one step, or all variables without records. Nothing is visible before all ranks have offered. */
+static int offer_step(OpenFile *file, const GatheredPieces *all, int dim, size_t record, const StepRange *range) {
+    ParallelFile *parallel = file->parallel;
+    bool is_first = parallel_is_first(file);
+    StepBundle step = {"", NULL};
+    snprintf(step.path, sizeof step.path, "%s.%lld", parallel->name, (long long)++parallel->steps);
+    int status = is_first ? open_step(&step) : NC_NOERR;
+    for (size_t at = 0; at < file->variable_count; at++) {
+        size_t found = 0;
+        if (file->variables[at].record_dim != dim || !next_record(file, all, &at, dim, record, &found) || found != record)
+            continue;
+        int of_record = status == NC_NOERR ? offer_record(file, all, at, record, range, &step) : NC_NOERR;
+        if (of_record != NC_NOERR) status = of_record;
+    }
+    UnlimitedDim *of = file_unlimited(file, dim);
+    if (of && record >= of->published) of->published = record + 1;
+    if (status == NC_NOERR && is_first) status = steps_offer_state(file, step.bundle, false);
+    status = agree_on_status(file, status);
+    if (is_first && status == NC_NOERR) status = pool_status(JCT(jct_bundle_seal)(step.bundle, NULL));
+    else if (is_first && step.bundle) JCT(jct_bundle_abort)(step.bundle);
+    /* No rank goes on before the step is visible. */
+    status = agree_on_status(file, status);
+    JCT(jct_bundle_close)(step.bundle);
+    return status;
+}
+
+/* Offers step after step, in an order that is the same on all ranks: variables without records first. */
+static int offer_steps(OpenFile *file, const GatheredPieces *all, const StepRange *range) {
     int worst = NC_NOERR;
-    for (size_t variable = 0; variable < file->variable_count; variable++) {
-        for (size_t from = 0;;) {
-            bool is_found = false;
-            size_t record = 0;
-            const int64_t *at = all->numbers, *end = at + all->length / sizeof *at;
-            for (; at < end; at += START + 2 * file->variables[at[VARIABLE]].record_dims) {
-                size_t one = (size_t)at[RECORD];
-                if ((size_t)at[VARIABLE] != variable || one < from || (is_found && one >= record)) continue;
-                is_found = true;
-                record = one;
-            }
-            if (!is_found) break;
-            if (is_offer) {
-                int status = offer_record(file, all, variable, record, range);
-                if (status != NC_NOERR) worst = status;
-            } else {
-                agree_on_time(file, &file->variables[variable], record);
-            }
-            from = record + 1;
+    for (size_t at = 0; at <= file->dims; at++) {
+        int dim = at == 0 ? -1 : file->unlimited[at - 1].id;
+        size_t record;
+        for (size_t from = 0; next_record(file, all, NULL, dim, from, &record); from = record + 1) {
+            int status = offer_step(file, all, dim, record, range);
+            if (status != NC_NOERR) worst = status;
         }
     }
     return worst;
+}
+
+static void agree_on_times(OpenFile *file, const GatheredPieces *all) {
+    for (size_t at = 0; at < file->variable_count; at++) {
+        size_t record;
+        if (file->variables[at].record_dims != 0) continue;
+        for (size_t from = 0; next_record(file, all, &at, 0, from, &record); from = record + 1)
+            agree_on_time(file, &file->variables[at], record);
+    }
 }
 
 static int flush(OpenFile *file, const StepRange *range) {
@@ -498,9 +615,9 @@ static int flush(OpenFile *file, const StepRange *range) {
         return NC_ENOMEM;
     }
     if (status == NC_NOERR && parallel_is_first(file)) status = steps_announce(file);
-    for_records(file, &all, range, false);
-    int of_records = for_records(file, &all, range, true);
-    if (status == NC_NOERR) status = of_records;
+    agree_on_times(file, &all);
+    int of_steps = offer_steps(file, &all, range);
+    if (status == NC_NOERR) status = of_steps;
     free_pieces(&all);
     drop_pieces(file, range);
     for (size_t at = 0; at < file->dims; at++) {
@@ -516,9 +633,7 @@ int parallel_flush(OpenFile *file) { return flush(file, NULL); }
 
 static int flush_step(OpenFile *file, int dim, size_t before) {
     StepRange range = {dim, before};
-    int status = flush(file, &range);
-    if (status == NC_NOERR && parallel_is_first(file)) status = steps_offer_state(file, NULL, false);
-    return status;
+    return flush(file, &range);
 }
 
 /* What a rank states with a collective write. */

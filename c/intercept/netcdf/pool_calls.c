@@ -8,12 +8,20 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../common/intercept.h"
 
 /* No status of the real library is below -1000. */
-enum { STATUS_FIRST = -7000, STATUS_UNSUPPORTED = -7998, STATUS_GONE = -7999 };
+enum {
+    STATUS_FIRST = -7000,
+    STATUS_MAPPED = -7995,
+    STATUS_MAP = -7996,
+    STATUS_OF_RANKS = -7997,
+    STATUS_UNSUPPORTED = -7998,
+    STATUS_GONE = -7999
+};
 
 PoolCalls pool_calls;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,7 +73,10 @@ const char *pool_client_name(void) { return client_name; }
 
 bool pool_is_full(int code) {
     if (code != JCT_POOL_FULL) return false;
-    intercept_say_once("the pool is full: the program waits until readers have released objects");
+    /* Only the end of the step itself could free the memory. */
+    if (strstr(JCT(jct_error_cause)(), "bundles that are not complete")) return false;
+    intercept_say_once(
+        "the pool is full: the program waits until readers have released objects; a step must fit into the pool's memory");
     return true;
 }
 
@@ -80,7 +91,16 @@ int pool_status_gone(void) { return STATUS_GONE; }
 
 int pool_status_unsupported(void) { return STATUS_UNSUPPORTED; }
 
+int pool_status_of_ranks(void) { return STATUS_OF_RANKS; }
+
+int pool_status_map(void) { return STATUS_MAP; }
+
+int pool_status_mapped(void) { return STATUS_MAPPED; }
+
 const char *pool_status_text(int status) {
+    if (status == STATUS_MAP) return "Junctura: the mapping file cannot be used; the message names the line";
+    if (status == STATUS_MAPPED) return "Junctura: the objects of this variable have another schema, which netCDF does not read";
+    if (status == STATUS_OF_RANKS) return "Junctura: another rank could not offer its part: nothing of the step is visible";
     if (status == STATUS_GONE) return "Junctura: the program that writes this file ended before it closed the file";
     if (status == STATUS_UNSUPPORTED) return "Junctura: this write cannot be intercepted: write this file to disk";
     if (status > STATUS_FIRST || status < STATUS_GONE) return NULL;

@@ -10,12 +10,31 @@
 #include <string.h>
 
 #include "definitions.h"
+#include "map/mapped.h"
 #include "parallel.h"
 
-static void read_lengths(OpenFile *file, const char *text, size_t bytes) {
+/* A line "=SCHEMA VARIABLE": the objects of this variable have another schema. */
+static void read_schema(OpenFile *file, const char *line, const char *stop) {
+    const char *space = memchr(line, ' ', (size_t)(stop - line));
+    for (size_t at = 0; space && at < file->variable_count; at++) {
+        FileVariable *variable = &file->variables[at];
+        size_t letters = strlen(variable->name);
+        if (variable->elsewhere || letters != (size_t)(stop - space - 1) || memcmp(variable->name, space + 1, letters) != 0)
+            continue;
+        variable->elsewhere = strndup(line + 1, (size_t)(space - line - 1));
+    }
+}
+
+/* Lines "LENGTH DIMENSION", and those of read_schema. */
+static void read_lines(OpenFile *file, const char *text, size_t bytes) {
     for (const char *line = text, *end = text + bytes; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop) return;
+        if (*line == '=') {
+            read_schema(file, line, stop);
+            line = stop + 1;
+            continue;
+        }
         char *name = NULL;
         /* Blanks at its beginning would lead the conversion beyond the line. */
         size_t length = isdigit((unsigned char)*line) ? strtoull(line, &name, 10) : 0;
@@ -33,7 +52,7 @@ static void read_state(OpenFile *file, const jct_object_t *object) {
     size_t bytes;
     const char *text = JCT(jct_object_data)(object, &bytes), *status = JCT(jct_object_get)(object, "status");
     const char *writer = JCT(jct_object_get)(object, "writer");
-    read_lengths(file, text, bytes);
+    read_lines(file, text, bytes);
     file->is_complete = status && strcmp(status, "closed") == 0;
     if (writer && (!file->writer || strcmp(writer, file->writer) != 0)) {
         free(file->writer);
@@ -200,7 +219,8 @@ static int hold_record(OpenFile *file, FileVariable *variable, size_t record, bo
         bool is_due = !dim || record < dim->published || file->is_complete || !may_wait;
         bool is_final = file->is_complete || !may_wait;
         jct_object_t *object = NULL;
-        int status = is_due ? demand_now(file, variable, record, &object) : NC_NOERR;
+        int status = mapped_refuse(file, variable);
+        if (status == NC_NOERR && is_due) status = demand_now(file, variable, record, &object);
         if (status != NC_NOERR) return status;
         if (object || is_final) {
             variable->is_held = true;
@@ -308,8 +328,8 @@ static int take_pieces(const DataCall *call, size_t record, size_t skipped, char
 
 static int get_record(const DataCall *call, size_t record, size_t skipped, char *memory) {
     FileVariable *variable = call->variable;
-    const OpenRecord *open = steps_find(variable, record);
-    if (open) return take_part(call, skipped, open->shape, open->data, memory);
+    OpenRecord *open = steps_find(variable, record);
+    if (open) return take_part(call, skipped, open->shape, steps_data(variable, open), memory);
     int status = hold_record(call->file, variable, record, call->file->is_read && !call->file->is_written);
     if (status != NC_NOERR) return status;
     if (variable->is_held_missing) return take_part(call, skipped, variable->shape, NULL, memory);

@@ -24,6 +24,16 @@ static size_t dims_of_run(const SlabPart *part) {
     return part->dims - at;
 }
 
+bool slab_is_run(const SlabPart *part, size_t *at) {
+    size_t weight = 1, outer = part->dims ? part->dims - dims_of_run(part) : 0;
+    *at = 0;
+    for (size_t dim = part->dims; dim-- > 0; weight *= part->shape[dim]) *at += part->start[dim] * weight;
+    for (size_t dim = 0; dim < outer; dim++)
+        if (part->count[dim] != 1) return false;
+    size_t last = part->dims - 1;
+    return part->dims == 0 || part->count[last] == 1 || (part->stride[last] == 1 && part->map[last] == 1);
+}
+
 static int for_runs(const SlabPart *part, RunFunction *run, void *context) {
     if (part->dims == 0) return run(context, 0, 1, 0, 1, 1);
     if (slab_elements(part->dims, part->count) == 0) return NC_NOERR;

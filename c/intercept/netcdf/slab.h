@@ -31,6 +31,9 @@ size_t slab_elements(size_t dims, const size_t *shape);
 int slab_put(const SlabPart *part, const SlabSides *sides);
 int slab_get(const SlabPart *part, const SlabSides *sides);
 
+/* Whether the part is one run in the array and in the memory; `at` is its first element in the array. */
+bool slab_is_run(const SlabPart *part, size_t *at);
+
 /* Sets the bits of the part's elements in a bitmap of the array; returns how many were not set before. */
 size_t slab_mark(const SlabPart *part, unsigned char *bits);
 

@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "definitions.h"
+#include "map/mapped.h"
 
 OpenRecord *steps_find(const FileVariable *variable, size_t record) {
     OpenRecord *open = variable->open;
@@ -32,30 +31,35 @@ static void drop(FileVariable *variable, OpenRecord *record) {
     free(record);
 }
 
-/* Maps the pages of memory that is about to be written, in one call instead of one fault for each. */
-static void populate(void *data, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)data + bytes) / page * page;
-    if (end > first) madvise((void *)first, end - first, MADV_POPULATE_WRITE);
-#else
-    (void)data, (void)bytes;
-#endif
+/* Gives elements that were not written the fill value, a run of them at a time. */
+static void fill_gaps(const FileVariable *variable, OpenRecord *record) {
+    size_t size = convert_size(variable->type), at = 0;
+    record->has_gaps = false;
+    while (at < record->elements) {
+        size_t end = at;
+        while (end < record->elements && !(record->bits && record->bits[end / 8] & 1u << end % 8)) end++;
+        slab_fill(variable->type, (char *)record->data + at * size, end - at, variable->fill);
+        for (at = end; at < record->elements && record->bits[at / 8] & 1u << at % 8;) at++;
+    }
+}
+
+void *steps_data(const FileVariable *variable, OpenRecord *record) {
+    if (!record->data && record->allocation) record->data = JCT(jct_allocation_data)(record->allocation, NULL);
+    if (record->has_gaps && record->data) fill_gaps(variable, record);
+    return record->data;
 }
 
 /* Memory of the pool, unless the elements are texts or may become more. Waits while the pool is full. */
 static int allocate(FileVariable *variable, OpenRecord *record) {
     size_t bytes = record->elements * convert_size(variable->type);
-    if (variable->type == NC_STRING || variable->has_growing || bytes == 0) {
+    if (variable->type == NC_STRING || variable->has_growing || variable->schema || bytes == 0) {
         record->data = calloc(bytes ? bytes : 1, 1);
         return record->data ? NC_NOERR : NC_ENOMEM;
     }
     int code;
-    do code = JCT(jct_allocate)(pool_of_process(), bytes, &record->allocation, &record->data);
+    do code = JCT(jct_allocate)(pool_of_process(), bytes, &record->allocation, NULL);
     while (pool_is_full(code));
-    int status = pool_status(code);
-    if (status == NC_NOERR) populate(record->data, bytes);
-    return status;
+    return pool_status(code);
 }
 
 /* Fills a record with what an earlier version of it contains. */
@@ -69,7 +73,8 @@ static int take_earlier(OpenFile *file, FileVariable *variable, OpenRecord *reco
     size_t bytes;
     const void *data = JCT(jct_object_data)(object, &bytes);
     if (bytes == record->elements * convert_size(variable->type)) {
-        memcpy(record->data, data, bytes);
+        record->has_gaps = false;
+        memcpy(steps_data(variable, record), data, bytes);
         record->is_again = true;
         record->written = record->elements;
     }
@@ -97,8 +102,10 @@ static OpenRecord *add_record(OpenFile *file, FileVariable *variable, size_t num
     record->next = variable->open;
     variable->open = record;
     if (!is_whole) {
-        slab_fill(variable->type, record->data, record->elements, variable->fill);
-        if (number < variable->offered) *status = take_earlier(file, variable, record);
+        record->has_gaps = record->elements > 0;
+        if (variable->has_growing || variable->type == NC_STRING) steps_data(variable, record);
+        if (number < variable->offered)
+            *status = variable->schema ? mapped_refuse(file, variable) : take_earlier(file, variable, record);
     }
     return record;
 }
@@ -150,6 +157,18 @@ static bool is_whole(const SlabPart *part) {
     return true;
 }
 
+/* Copies a part of a record into it: without conversion and in one run, by the pool, which needs no address for that. */
+static int put_values(const DataCall *call, OpenRecord *record, const SlabPart *part, void *memory) {
+    FileVariable *variable = call->variable;
+    size_t at, size = convert_size(variable->type);
+    if (record->allocation && call->type == variable->type && slab_is_run(part, &at))
+        return pool_status(JCT(jct_allocation_write)(record->allocation, at * size, memory,
+                                                     slab_elements(part->dims, part->count) * size));
+    if (!record->data && record->allocation) record->data = JCT(jct_allocation_data)(record->allocation, NULL);
+    SlabSides sides = {variable->type, record->data, call->type, memory, call->file->is_classic};
+    return slab_put(part, &sides);
+}
+
 /* Puts the part of a call that concerns one record. */
 static int put_record(const DataCall *call, size_t number, size_t skipped, char *memory) {
     FileVariable *variable = call->variable;
@@ -162,12 +181,12 @@ static int put_record(const DataCall *call, size_t number, size_t skipped, char 
     if (status == NC_NOERR && variable->has_growing) status = grow(variable, record, part.start, part.count, part.stride);
     if (status != NC_NOERR) return status;
     part.shape = record->shape;
-    SlabSides sides = {variable->type, record->data, call->type, memory, call->file->is_classic};
-    status = slab_put(&part, &sides);
+    status = put_values(call, record, &part, memory);
     if (status != NC_NOERR && status != NC_ERANGE) return status;
     if (record->written < record->elements) {
         if (is_whole(&part)) {
             record->written = record->elements;
+            record->has_gaps = false;
         } else if (record->bits || (record->bits = calloc(record->elements / 8 + 1, 1))) {
             record->written += slab_mark(&part, record->bits);
         }
@@ -196,7 +215,7 @@ static int note_time(OpenFile *file, FileVariable *variable, size_t record) {
     if (variable->record_dims != 0 || variable->type == NC_CHAR || variable->type == NC_STRING) return NC_NOERR;
     if (!dim || strcmp(variable->name, dim->name) != 0) return NC_NOERR;
     double value;
-    convert_run(variable->type, steps_find(variable, record)->data, 1, NC_DOUBLE, &value, 1, 1, false, false);
+    convert_run(variable->type, steps_data(variable, steps_find(variable, record)), 1, NC_DOUBLE, &value, 1, 1, false, false);
     return steps_set_time(file, variable, record, value);
 }
 
@@ -243,28 +262,44 @@ static char *joined_texts(const OpenRecord *record, size_t *bytes) {
     return all;
 }
 
-/* Offers a record, or stages it in a bundle, and forgets it. */
-static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *record, jct_bundle_t *bundle) {
+/* The bundle of a step, and the pipeline into it: its members are not awaited one by one. */
+typedef struct {
+    jct_bundle_t *bundle;
+    jct_pipeline_t *members;
+} StepMembers;
+
+/* Offers a record, into a bundle unless `step` is NULL, and forgets it. */
+static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *record, const StepMembers *step) {
+    /* Only values of one dimension are noted, or offered by another schema: others stay unmapped. */
+    bool has_data = variable->dims == 1 || variable->schema;
+    int status = mapped_note(file, variable, has_data ? steps_data(variable, record) : NULL, record->elements);
+    if (status != NC_NOERR) return status;
+    if (variable->schema) {
+        status = mapped_offer(file, variable, record, step ? step->bundle : NULL);
+        if (status == NC_NOERR && record->record >= variable->offered) variable->offered = record->record + 1;
+        return status;
+    }
     jct_attributes_t *attributes = steps_describe(file, variable, record->record, record->shape);
     const char *options = file->map->options;
     if (!attributes) return NC_ENOMEM;
     size_t bytes = record->elements * convert_size(variable->type);
     int code;
+    if (record->written < record->elements) steps_data(variable, record);
     if (record->allocation) {
         jct_allocation_t *allocation = record->allocation;
         record->allocation = NULL;
         record->data = NULL;
-        code = bundle ? JCT(jct_allocation_stage)(allocation, bundle, attributes, options)
-                      : JCT(jct_allocation_offer)(allocation, attributes, options);
+        code = step ? JCT(jct_pipeline_offer_allocation)(step->members, allocation, attributes, options)
+                    : JCT(jct_allocation_offer)(allocation, attributes, options);
     } else {
         char *texts = variable->type == NC_STRING ? joined_texts(record, &bytes) : NULL;
         const void *data = variable->type == NC_STRING ? texts : record->data;
-        do code = bundle ? JCT(jct_bundle_offer)(bundle, attributes, data, bytes, options)
-                         : JCT(jct_offer)(pool_of_process(), attributes, data, bytes, options);
+        do code = step ? JCT(jct_bundle_offer)(step->bundle, attributes, data, bytes, options)
+                       : JCT(jct_offer)(pool_of_process(), attributes, data, bytes, options);
         while (pool_is_full(code));
         free(texts);
     }
-    int status = pool_status(code);
+    status = pool_status(code);
     if (status == NC_NOERR) {
         intercept_offered(file->report, bytes);
         if (record->record >= variable->offered) variable->offered = record->record + 1;
@@ -272,7 +307,7 @@ static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *reco
     return status;
 }
 
-int steps_offer_state(OpenFile *file, jct_bundle_t *bundle, bool is_closed) {
+int steps_offer_state(OpenFile *file, jct_pipeline_t *members, bool is_closed) {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -284,19 +319,21 @@ int steps_offer_state(OpenFile *file, jct_bundle_t *bundle, bool is_closed) {
     }
     for (size_t at = 0; at < file->dims; at++)
         fprintf(out, "%zu %s\n", file->unlimited[at].published, file->unlimited[at].name);
+    for (size_t at = 0; at < file->variable_count; at++)
+        if (file->variables[at].schema) fprintf(out, "=%s %s\n", file->variables[at].schema, file->variables[at].name);
     fclose(out);
     file_key(file, attributes, STATE_NAME);
     JCT(jct_attributes_set_text)(attributes, "status", is_closed ? "closed" : "open");
     JCT(jct_attributes_set_text)(attributes, "writer", pool_client_name());
-    int code = bundle ? JCT(jct_bundle_offer)(bundle, attributes, text, length, file->map->options)
-                      : JCT(jct_offer)(pool_of_process(), attributes, text, length, file->map->options);
+    int code = members ? JCT(jct_pipeline_offer)(members, attributes, text, length, file->map->options)
+                       : JCT(jct_offer)(pool_of_process(), attributes, text, length, file->map->options);
     JCT(jct_attributes_free)(attributes);
     free(text);
     return pool_status(code);
 }
 
 int steps_announce(OpenFile *file) {
-    int status = NC_NOERR;
+    int status = mapped_check_all(file);
     /* A reader that finds the definitions looks for the state, which names the writer. */
     if (!file->is_announced) status = steps_offer_state(file, NULL, false);
     if (status == NC_NOERR) file->is_announced = true;
@@ -306,20 +343,23 @@ int steps_announce(OpenFile *file) {
 /* Offers all records of one step as a bundle, with the state of the file behind them. */
 static int seal_step(OpenFile *file, int dim, size_t record) {
     int status = steps_announce(file);
-    jct_bundle_t *bundle = NULL;
-    if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_open)(pool_of_process(), NULL, NULL, NULL, &bundle));
+    StepMembers step = {NULL, NULL};
+    if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_open)(pool_of_process(), NULL, NULL, NULL, &step.bundle));
+    if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_pipeline)(step.bundle, NULL, &step.members));
     for (size_t at = 0; at < file->variable_count; at++) {
         FileVariable *variable = &file->variables[at];
         OpenRecord *open = variable->record_dim == dim ? steps_find(variable, record) : NULL;
         if (!open) continue;
-        if (status == NC_NOERR) status = offer_record(file, variable, open, bundle);
+        if (status == NC_NOERR) status = offer_record(file, variable, open, &step);
         drop(variable, open);
     }
     UnlimitedDim *of = file_unlimited(file, dim);
     if (of && record >= of->published) of->published = record + 1;
-    if (status == NC_NOERR) status = steps_offer_state(file, bundle, false);
-    if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_seal)(bundle, NULL));
-    JCT(jct_bundle_close)(bundle);
+    if (status == NC_NOERR) status = steps_offer_state(file, step.members, false);
+    if (status == NC_NOERR) status = pool_status(JCT(jct_pipeline_flush)(step.members));
+    JCT(jct_pipeline_close)(step.members);
+    if (status == NC_NOERR) status = pool_status(JCT(jct_bundle_seal)(step.bundle, NULL));
+    JCT(jct_bundle_close)(step.bundle);
     return status;
 }
 
@@ -462,7 +502,7 @@ int steps_rename(OpenFile *file) {
     if (status == NC_NOERR) status = file_load(file);
     for (size_t at = 0; status == NC_NOERR && at < known; at++) {
         FileVariable *variable = &file->variables[at];
-        if (variable->offered > 0 && !variable->has_growing && names[at] && strcmp(names[at], variable->name) != 0)
+        if (variable->offered > 0 && !variable->has_growing && !variable->schema && names[at] && strcmp(names[at], variable->name) != 0)
             status = rename_objects(file, variable, names[at]);
     }
     for (size_t at = 0; names && at < known; at++) free(names[at]);

@@ -28,6 +28,9 @@ int steps_announce(OpenFile *file);
 /* Returns the record that is being written, NULL where there is none. */
 OpenRecord *steps_find(const FileVariable *variable, size_t record);
 
+/* Returns the elements of a record. Those that were not written have fill values from then on. */
+void *steps_data(const FileVariable *variable, OpenRecord *record);
+
 /* Returns the attributes of a record of a variable, of this shape; they are the variable's. */
 jct_attributes_t *steps_describe(OpenFile *file, FileVariable *variable, size_t record, const size_t *shape);
 
@@ -37,9 +40,8 @@ int steps_rename(OpenFile *file);
 /* Keeps the value of a coordinate variable for the attribute `time` of a record. */
 int steps_set_time(OpenFile *file, const FileVariable *variable, size_t record, double value);
 
-/* Offers the state of the file: whether it is closed, and the lengths of its unlimited dimensions. In a bundle unless
- * `bundle` is NULL. */
-int steps_offer_state(OpenFile *file, jct_bundle_t *bundle, bool is_closed);
-
+/* Offers the state of the file: whether it is closed, and the lengths of its unlimited dimensions. In the bundle of a
+ * pipeline unless `members` is NULL. */
+int steps_offer_state(OpenFile *file, jct_pipeline_t *members, bool is_closed);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "map/mapped.h"
 #include "parallel.h"
 #include "reading.h"
 
@@ -118,6 +119,8 @@ int values_put(OpenFile *file, const ValueCall *call) {
         CallBounds bounds = state_call(file, variable, call, &stated);
         of_file = call_real(call);
         if ((of_file != NC_NOERR && of_file != NC_ERANGE) || bounds != CALL_INSIDE) return of_file;
+        status = mapped_check(file, variable);
+        if (status != NC_NOERR) return status;
         DataCall data = data_call(file, variable, call, &stated);
         status = file->parallel ? parallel_put(&data) : steps_put(&data);
         return status != NC_NOERR ? status : of_file;
@@ -126,6 +129,7 @@ int values_put(OpenFile *file, const ValueCall *call) {
     if (!variable) return status;
     if (state_call(file, variable, call, &stated) != CALL_INSIDE) return call_real(call);
     status = checked(file, variable, call);
+    if (status == NC_NOERR) status = mapped_check(file, variable);
     if (status != NC_NOERR) return status;
     DataCall data = data_call(file, variable, call, &stated);
     return file->parallel ? parallel_put(&data) : steps_put(&data);

@@ -1,10 +1,15 @@
 //! Arrays that are distributed over ranks: pieces, and exchanges that repeat them.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
-use junctura::{ArrayPart, ArrayPiece, Code, Element, Error, Exchange, RegridSource, RegridTarget, Result, Target};
+use junctura::{
+    ArrayPart, ArrayPiece, Code, Element, Error, Exchange, Layout, OfferOptions, RegridSource, RegridTarget, Result,
+    Target,
+};
 
 use crate::attributes::{self, AttributeSet, AttributesHandle};
+use crate::bundle::BundleHandle;
 use crate::call::argument::{bytes as read_bytes, bytes_mut, text, timeout as read_timeout};
 use crate::call::error::guarded;
 use crate::call::handle::{self, OpaqueType};
@@ -61,20 +66,66 @@ pub unsafe extern "C" fn jct_offer_piece(
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         unsafe {
-            let (pool, layout, element) = (pool::of(pool)?, handle::shared(layout)?, element(r#type)?);
-            let mut words = OptionWords::read(options)?;
-            let (epoch, options) = (words.number("epoch")?, offer_words(&mut words)?);
-            words.finish()?;
+            let (pool, layout) = (pool::of(pool)?, handle::shared(layout)?);
+            let (piece, options) = given_piece(layout, rank, r#type, options)?;
             let payload = read_bytes("data", data, bytes)?;
-            let piece = ArrayPiece {
-                epoch,
-                ..ArrayPiece::new(layout, element, rank)
-            };
             attributes::lend(attributes, |given| {
                 pool.offer_piece_with(&piece, given.iter().copied(), payload, options)
             })
         }
     })
+}
+
+/// Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank
+/// opens. The array is one member: it becomes visible with the other members, when it has all its pieces.
+/// Returns when the piece is staged; its bytes are copied. Options and other arguments: those of
+/// jct_offer_piece.
+///
+/// Errors: those of jct_offer_piece and jct_bundle_offer; JCT_INVALID_ARGUMENT for a bundle without a path.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments, reason = "a function of C")]
+pub unsafe extern "C" fn jct_bundle_offer_piece(
+    bundle: *const BundleHandle,
+    layout: *const LayoutHandle,
+    rank: u64,
+    r#type: *const c_char,
+    attributes: *const AttributesHandle,
+    data: *const c_void,
+    bytes: usize,
+    options: *const c_char,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            let (bundle, layout) = (handle::shared(bundle)?, handle::shared(layout)?);
+            let (piece, options) = given_piece(layout, rank, r#type, options)?;
+            let payload = read_bytes("data", data, bytes)?;
+            attributes::lend(attributes, |given| {
+                bundle.offer_piece_with(&piece, given.iter().copied(), payload, options)
+            })
+        }
+    })
+}
+
+/// Reads the type and the options of a piece.
+///
+/// # Safety
+/// The texts are NULL, or end with NUL and live as long as the result.
+unsafe fn given_piece<'a>(
+    layout: &'a Arc<Layout>,
+    rank: u64,
+    r#type: *const c_char,
+    options: *const c_char,
+) -> Result<(ArrayPiece<'a>, OfferOptions<'a>)> {
+    // SAFETY: promised by the caller.
+    let (element, mut words) = unsafe { (element(r#type)?, OptionWords::read(options)?) };
+    let (epoch, options) = (words.number("epoch")?, offer_words(&mut words)?);
+    words.finish()?;
+    let piece = ArrayPiece {
+        epoch,
+        ..ArrayPiece::new(layout, element, rank)
+    };
+    Ok((piece, options))
 }
 
 /// Receives the part of an array that `rank` has in `layout`, in any layout of its producers: copies

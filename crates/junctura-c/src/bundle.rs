@@ -10,6 +10,7 @@ use crate::call::error::guarded;
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::{OptionWords, offer_options};
 use crate::offer::{AllocationHandle, allocate_in};
+use crate::pipeline::{self, PipelineHandle};
 use crate::pool::{self, PoolHandle};
 
 /// A bundle that this program has open.
@@ -103,6 +104,26 @@ pub unsafe extern "C" fn jct_bundle_allocate(
 ) -> c_int {
     // SAFETY: the caller guarantees the arguments.
     guarded(|| unsafe { allocate_in(out, data, || handle::shared(bundle)?.allocate(bytes)) })
+}
+
+/// Opens a pipeline of offers into a bundle, as jct_pipeline_open: its offers return before they are staged.
+/// Call jct_pipeline_flush before jct_bundle_seal, so that all are. Options and errors: those of
+/// jct_pipeline_open. Does not block. Close it with jct_pipeline_close.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_bundle_pipeline(
+    bundle: *const BundleHandle,
+    options: *const c_char,
+    out: *mut *mut PipelineHandle,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            handle::create_in(out, || {
+                let (bundle, window) = (handle::shared(bundle)?, pipeline::window(options)?);
+                bundle.pipeline(window)
+            })
+        }
+    })
 }
 
 /// Makes all members of a bundle visible at one moment. `objects`, which may be NULL, is their number.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use junctura::Pipeline;
+use junctura::{Pipeline, Result};
 
 use crate::attributes::{self, AttributesHandle};
 use crate::call::argument::bytes as read_bytes;
@@ -26,6 +26,18 @@ impl OpaqueType for PipelineHandle {
 /// The window where the options state none.
 const WINDOW: usize = 64;
 
+/// Returns the window that the options of a pipeline state.
+///
+/// # Safety
+/// `options` is NULL or a text of C.
+pub(crate) unsafe fn window(options: *const c_char) -> Result<usize> {
+    // SAFETY: as the caller guarantees.
+    let mut words = unsafe { OptionWords::read(options) }?;
+    let window = words.number("window")?.unwrap_or(WINDOW);
+    words.finish()?;
+    Ok(window)
+}
+
 /// Opens a pipeline: its offers return before the server has answered, so that a round trip is not awaited
 /// with each. Does not block. Close it with jct_pipeline_close.
 ///
@@ -41,9 +53,7 @@ pub unsafe extern "C" fn jct_pipeline_open(
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             handle::create_in(out, || {
-                let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
-                let window = words.number("window")?.unwrap_or(WINDOW);
-                words.finish()?;
+                let (pool, window) = (pool::of(pool)?, window(options)?);
                 pool.pipeline(window)
             })
         }

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 
-use junctura::{Pool, PoolBuilder, PoolDescriptor, Result, Schema};
+use junctura::{Code, Error, Pool, PoolBuilder, PoolDescriptor, Result, Schema};
 
 use crate::call::argument::{c_text, given_text, invalid, place, text as read_text, timeout as read_timeout};
 use crate::call::error::{guarded, guarded_or};
@@ -237,6 +237,37 @@ pub unsafe extern "C" fn jct_pool_stat(pool: *const PoolHandle, json: *mut *mut 
         }
         Ok(())
     })
+}
+
+/// Explains a selector as a JSON text: why the objects that match are in memory; if none matches, the conditions
+/// without which objects match, the values that exist, and probable mistakes; and arrays that lack pieces, with
+/// the ranks that are missing. For the text of a key, which begins with {, explains its object. The fields are
+/// those of `junctura explain --json`. Free the text with jct_free. Blocks for one round trip for each condition
+/// or object. Errors: JCT_INVALID_SELECTOR; JCT_NOT_FOUND where nothing is known of a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_pool_explain(
+    pool: *const PoolHandle,
+    selector: *const c_char,
+    json: *mut *mut c_char,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            place("json", json, std::ptr::null_mut())?;
+            let text = explain(of(pool)?, read_text("selector", selector)?)?;
+            json.write(c_text(&text).into_raw());
+        }
+        Ok(())
+    })
+}
+
+fn explain(pool: &Pool, target: &str) -> Result<String> {
+    let text = if target.starts_with('{') {
+        serde_json::to_string(&pool.reasons().explain(target)?)
+    } else {
+        serde_json::to_string(&pool.reasons().explain_selector(target)?)
+    };
+    text.map_err(|error| Error::new(Code::Protocol, "explain", error.to_string()))
 }
 
 /// Returns the URL of the pool, also of a private one. The text is valid until the pool is closed. NULL for

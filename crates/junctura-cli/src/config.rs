@@ -12,7 +12,7 @@ const EXAMPLES: &str = "Examples:
   g++ -std=c++17 hello.cpp -o hello $(junctura config --cflags --libs)
   gfortran $(junctura config --fortran) hello.f90 -o hello $(junctura config --libs)
   cmake -S . -B build -DJunctura_DIR=$(junctura config --cmake)
-Needs Python with the package: pip install junctura.";
+Needs Python with the package: pip install PATH, PATH being a wheel or a clone of Junctura.";
 
 /// Print what compilers and build systems need for C, C++ and Fortran
 ///

@@ -18,6 +18,7 @@ mod mesh;
 mod metrics;
 mod model;
 mod pool;
+mod python_program;
 mod run;
 mod store;
 mod timeline;

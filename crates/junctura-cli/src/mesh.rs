@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use junctura::Result;
 use junctura_terminal::program::ProgramWords;
 
+use crate::python_program::{PythonLine, PythonPoolArguments};
+
 const MODULE: &str = "junctura.mesh";
 
 const MESH: &str = "Examples:
@@ -18,29 +20,29 @@ const COPY: &str = "Examples:
   junctura mesh copy wing.exo 'unix:model?case=wing'           every step of a file, into a pool
   junctura mesh copy 'unix:model?case=wing' wing.cgns          what the pool has now, into a file
   junctura mesh copy wing.exo 'file:///data/store?case=wing'   into a store
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const COMPARE: &str = "Examples:
   junctura mesh compare wing.exo wing.cgns                       exactly
   junctura mesh compare wing.exo 'unix:model?case=wing' --rel 1e-9
   junctura mesh compare single.exo double.exo --float-eps        as 4-byte floats
 Exit status: 0 equal; 1 they differ.
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const REPLAY: &str = "Examples:
   junctura mesh replay wing.exo 'unix:model?case=wing' --interval 500ms
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const INFO: &str = "Examples:
   junctura mesh info wing.exo
   junctura mesh info 'unix:model?case=wing' --json
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const VIEW: &str = "Examples:
   junctura view case=wing --field pressure --out 'pic-%04d.png'            while the simulation runs
   junctura view case=wing --field pressure --out 'pic-%04d.png' --now      of the steps that are there
-  junctura view case=wing --field speed --out 'v-%04d.png' --range 0,2.5 --from xy
-Needs Python with the package: pip install 'junctura[mesh]'.";
+  junctura view case=wing --field speed --out 'v-%04d.png' --range 0,2.5 --from xy --movie speed.mp4
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 /// Copy, compare, replay and describe meshes of simulations
 ///
@@ -140,26 +142,20 @@ pub(crate) struct ViewArguments {
     /// Selects one mesh: case=wing, channel=fluid
     #[arg(value_name = "SELECTOR", required = true)]
     selector: Vec<OsString>,
-    #[arg(
-        long,
-        value_name = "URL",
-        help = "The pool: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)"
-    )]
-    pool: Option<OsString>,
-    #[arg(
-        id = "client_name",
-        long = "as",
-        visible_alias = "name",
-        value_name = "NAME",
-        help = "The name of this client in the pool (default: $JUNCTURA_NAME, else junctura view)"
-    )]
-    name: Option<OsString>,
+    #[command(flatten)]
+    pool: PythonPoolArguments,
     /// The field that colors the mesh; of a vector its magnitude
     #[arg(long, value_name = "NAME")]
     field: OsString,
     /// Path of the pictures, with the place of the step's number: pic-%04d.png
     #[arg(short, long, value_name = "PATTERN")]
     out: OsString,
+    /// At the end, also write one movie of all pictures: .mp4, .mkv or .webm (by the program ffmpeg), .webp or .gif
+    #[arg(long, value_name = "FILE")]
+    movie: Option<OsString>,
+    /// Pictures of the movie in a second (default: 10)
+    #[arg(long, value_name = "N", requires = "movie")]
+    rate: Option<OsString>,
     /// Size in pixels (default: 800x600)
     #[arg(long, value_name = "WIDTHxHEIGHT")]
     size: Option<OsString>,
@@ -207,7 +203,7 @@ pub(crate) fn view(arguments: &ViewArguments, program: &ProgramWords) -> Result<
 
 fn mesh_words(command: &MeshCommand) -> Vec<OsString> {
     match command {
-        MeshCommand::Copy { from, to, quiet } => line("copy", &[], &[("--quiet", *quiet)], [from, to]),
+        MeshCommand::Copy { from, to, quiet } => PythonLine::of("copy").flags([("--quiet", *quiet)]).end([from, to]),
         MeshCommand::Compare {
             first,
             second,
@@ -216,76 +212,46 @@ fn mesh_words(command: &MeshCommand) -> Vec<OsString> {
             float_eps,
             limit,
             quiet,
-        } => {
-            let limit = limit.map(|limit| limit.to_string().into());
-            let values = [("--abs", absolute), ("--rel", relative), ("--limit", &limit)];
-            let flags = [("--float-eps", *float_eps), ("--quiet", *quiet)];
-            line("compare", &values, &flags, [first, second])
-        }
+        } => PythonLine::of("compare")
+            .values([("--abs", absolute), ("--rel", relative)])
+            .values([("--limit", &limit.map(|limit| limit.to_string()))])
+            .flags([("--float-eps", *float_eps), ("--quiet", *quiet)])
+            .end([first, second]),
         MeshCommand::Replay {
             from,
             to,
             interval,
             quiet,
-        } => line(
-            "replay",
-            &[("--interval", interval)],
-            &[("--quiet", *quiet)],
-            [from, to],
-        ),
-        MeshCommand::Info { mesh, json } => line("info", &[], &[("--json", *json)], [mesh]),
+        } => PythonLine::of("replay")
+            .values([("--interval", interval)])
+            .flags([("--quiet", *quiet)])
+            .end([from, to]),
+        MeshCommand::Info { mesh, json } => PythonLine::of("info").flags([("--json", *json)]).end([mesh]),
     }
 }
 
 fn view_words(arguments: &ViewArguments) -> Vec<OsString> {
-    let from = arguments.from.as_ref().map(OsString::from);
-    let every = arguments.every.map(|every| every.to_string().into());
-    let last = arguments.last.map(|last| last.to_string().into());
-    let values = [
-        ("--pool", &arguments.pool),
-        ("--as", &arguments.name),
-        ("--field", &Some(arguments.field.clone())),
-        ("--out", &Some(arguments.out.clone())),
-        ("--size", &arguments.size),
-        ("--range", &arguments.range),
-        ("--from", &from),
-        ("--colors", &arguments.colors),
-        ("--every", &every),
-        ("--last", &last),
-    ];
-    let flags = [
-        ("--edges", arguments.edges),
-        ("--now", arguments.now),
-        ("--redraw", arguments.redraw),
-        ("--quiet", arguments.quiet),
-    ];
-    line("view", &values, &flags, &arguments.selector)
-}
-
-/// Returns a command line of the Python program. A value is in the word of its option, so that it may begin with a dash; so may what follows `--`.
-fn line<'a>(
-    command: &str,
-    values: &[(&str, &Option<OsString>)],
-    flags: &[(&str, bool)],
-    places: impl IntoIterator<Item = &'a OsString>,
-) -> Vec<OsString> {
-    let mut words = vec![OsString::from(command)];
-    for (name, value) in values {
-        if let Some(value) = value {
-            let mut word = OsString::from(format!("{name}="));
-            word.push(value);
-            words.push(word);
-        }
-    }
-    words.extend(
-        flags
-            .iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(name, _)| OsString::from(name)),
-    );
-    words.push(OsString::from("--"));
-    words.extend(places.into_iter().cloned());
-    words
+    PythonLine::of("view")
+        .values(arguments.pool.values())
+        .value("--field", &arguments.field)
+        .value("--out", &arguments.out)
+        .values([
+            ("--movie", &arguments.movie),
+            ("--rate", &arguments.rate),
+            ("--size", &arguments.size),
+            ("--range", &arguments.range),
+            ("--colors", &arguments.colors),
+        ])
+        .values([("--from", &arguments.from)])
+        .values([("--every", &arguments.every.map(|every| every.to_string()))])
+        .values([("--last", &arguments.last.map(|last| last.to_string()))])
+        .flags([
+            ("--edges", arguments.edges),
+            ("--now", arguments.now),
+            ("--redraw", arguments.redraw),
+            ("--quiet", arguments.quiet),
+        ])
+        .end(&arguments.selector)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use clap::builder::PossibleValue;
 use junctura::Result;
 use junctura_terminal::program::ProgramWords;
 
+use crate::python_program::{PythonLine, PythonPoolArguments};
+
 const EXAMPLES: &str = "Examples:
   junctura run workflow.yaml --check                             validate it, and draw its dependencies
   junctura run workflow.yaml                                     run it; Ctrl-C ends it cleanly
@@ -22,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   junctura run recipes/*.yaml --keep-going                       leave out invalid recipes
   junctura run --schema recipe > recipe.schema.json              the JSON Schema of recipes, for an editor
 Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is invalid; 130 interrupted.
-Needs Python with the package: pip install 'junctura[products]'.";
+Needs Python with the package and its extra `products`: pip install 'PATH[products]', PATH being a wheel or a clone of Junctura.";
 
 /// Run a workflow, or make products of fields as they arrive
 ///
@@ -86,24 +88,12 @@ struct WorkflowOptions {
     parallel: Option<OsString>,
 }
 
-/// Options of recipes and plans alone. The Python program has the defaults, and gets only options that are given.
+/// Options of recipes and plans alone.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
 struct ProductOptions {
-    #[arg(
-        long,
-        value_name = "URL",
-        help = "The pool of the fields: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)"
-    )]
-    pool: Option<OsString>,
-    #[arg(
-        id = "client_name",
-        long = "as",
-        visible_alias = "name",
-        value_name = "NAME",
-        help = "The name of this client in the pool (default: $JUNCTURA_NAME, else junctura run)"
-    )]
-    name: Option<OsString>,
+    #[command(flatten)]
+    pool: PythonPoolArguments,
     /// A store behind the pool, whose fields are used, too; the only source if no pool is served
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
@@ -141,50 +131,34 @@ pub(crate) fn run(arguments: &RunArguments, program: &ProgramWords) -> Result<()
 /// Returns the given options; the files decide which apply.
 fn words(arguments: &RunArguments) -> Vec<OsString> {
     let RunArguments { workflow, products, .. } = arguments;
-    let mut words: Vec<OsString> = Vec::new();
-    for (name, value) in [
-        ("--resume", &workflow.resume),
-        ("--run-dir", &workflow.run_dir),
-        ("--parallel", &workflow.parallel),
-        ("--pool", &products.pool),
-        ("--as", &products.name),
-        ("--behind", &products.behind),
-        ("--out", &products.out),
-        ("--workers", &products.workers),
-        ("--dask", &products.dask),
-        ("--announce", &products.announce),
-        ("--patience", &products.patience),
-    ] {
-        if let Some(value) = value {
-            words.push(joined(name, value));
-        }
+    let mut line = PythonLine::default()
+        .values([
+            ("--resume", &workflow.resume),
+            ("--run-dir", &workflow.run_dir),
+            ("--parallel", &workflow.parallel),
+        ])
+        .values(products.pool.values())
+        .values([
+            ("--behind", &products.behind),
+            ("--out", &products.out),
+            ("--workers", &products.workers),
+            ("--dask", &products.dask),
+            ("--announce", &products.announce),
+            ("--patience", &products.patience),
+        ])
+        .values([("--schema", &arguments.schema)]);
+    for name in &products.until_gone {
+        line = line.value("--until-gone", name);
     }
-    if let Some(kind) = &arguments.schema {
-        words.push(joined("--schema", &OsString::from(kind)));
-    }
-    words.extend(products.until_gone.iter().map(|name| joined("--until-gone", name)));
-    for (name, is_set) in [
+    line.flags([
         ("--dry-run", workflow.dry_run),
         ("--check", arguments.check),
         ("--json", arguments.json),
         ("--quiet", arguments.quiet),
         ("--keep-going", products.keep_going),
         ("--now", products.now),
-    ] {
-        words.extend(is_set.then(|| OsString::from(name)));
-    }
-    // The next word is a file, whatever it begins with.
-    words.push(OsString::from("--"));
-    words.extend(arguments.files.iter().map(|file| file.clone().into_os_string()));
-    words
-}
-
-/// An option with its value in one word, so that a value may begin with a dash.
-fn joined(name: &str, value: &OsString) -> OsString {
-    let mut word = OsString::from(name);
-    word.push("=");
-    word.push(value);
-    word
+    ])
+    .end(&arguments.files)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use junctura_terminal::program::ProgramWords;
 const EXAMPLES: &str = "Examples:
   junctura timeline runs/ensemble/latest                     into runs/ensemble/latest/timeline.html
   junctura timeline runs/ensemble/latest --out - > now.html  of a run in progress
-Needs Python with the package: pip install junctura.";
+Needs Python with the package: pip install PATH, PATH being a wheel or a clone of Junctura.";
 
 /// Draw the timeline of a workflow run
 ///

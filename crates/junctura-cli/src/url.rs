@@ -1,13 +1,17 @@
 //! The pool of a command.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use junctura::{Pool, PoolBuilder, Result};
+use junctura::{Code, Error, Pool, PoolBuilder, Result};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::progress::SlowWork;
 
 use crate::absent::{open_served, open_when_served};
+use crate::pool::beside::within;
+
+/// How long the connection may take with a shorter timeout, which is one for objects.
+const CONNECT_MIN: Duration = Duration::from_secs(1);
 
 /// Options of every command that connects to a pool.
 #[derive(Args, Clone, Debug)]
@@ -94,7 +98,7 @@ impl PoolArguments {
 
     /// As [`Self::connect_to_read`], with a store behind the pool.
     pub(crate) fn connect_with(&self, interrupt: &InterruptFlag, behind: &BehindArguments, name: &str) -> Result<Pool> {
-        open_served(&self.pool, || self.open_with(interrupt, behind, name))
+        open_served(&self.pool, || self.open_with(interrupt, behind, name, None))
     }
 
     /// As [`Self::connect_with`]; a client that visits only looks at the pool, and is served after others.
@@ -122,13 +126,44 @@ impl PoolArguments {
         deadline: Option<Instant>,
     ) -> Result<Pool> {
         open_when_served(&self.pool, deadline, interrupt, || {
-            self.open_with(interrupt, behind, name)
+            self.open_with(interrupt, behind, name, deadline)
         })
     }
 
-    fn open_with(&self, interrupt: &InterruptFlag, behind: &BehindArguments, name: &str) -> Result<Pool> {
+    /// As [`Self::connect_to_read`]; the connection has to be made by the deadline.
+    ///
+    /// # Errors
+    /// `Timeout` where the server has not answered then.
+    pub(crate) fn connect_by(&self, interrupt: &InterruptFlag, name: &str, deadline: Option<Instant>) -> Result<Pool> {
+        let behind = BehindArguments::default();
+        open_served(&self.pool, || self.open_with(interrupt, &behind, name, deadline))
+    }
+
+    fn open_with(
+        &self,
+        interrupt: &InterruptFlag,
+        behind: &BehindArguments,
+        name: &str,
+        deadline: Option<Instant>,
+    ) -> Result<Pool> {
         let _slow = behind.url().map(SlowWork::store);
-        interrupt.watch(behind.put_behind(self.reader(name))).open()
+        self.open_by(interrupt.watch(behind.put_behind(self.reader(name))), deadline)
+    }
+
+    /// Opens the pool; the connection has to be made by the deadline, or within a second.
+    ///
+    /// # Errors
+    /// `Timeout` where the server has not answered then.
+    pub(crate) fn open_by(&self, builder: PoolBuilder, deadline: Option<Instant>) -> Result<Pool> {
+        let Some(deadline) = deadline else {
+            return builder.open();
+        };
+        let left = deadline.saturating_duration_since(Instant::now()).max(CONNECT_MIN);
+        let opened = within(left, move || builder.open())?;
+        opened.ok_or_else(|| {
+            let cause = "the server did not answer in time; `junctura doctor --pool` examines it";
+            Error::new(Code::Timeout, self.pool.as_str(), cause)
+        })
     }
 
     /// Returns a builder for a pool that is served.

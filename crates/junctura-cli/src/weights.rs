@@ -4,13 +4,14 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 use junctura::Result;
-
 use junctura_terminal::program::ProgramWords;
+
+use crate::python_program::PythonLine;
 
 const EXAMPLES: &str = "Examples:
   junctura weights convert rmp_t42_to_r1.nc t42_r1.weights      for C, C++ and Fortran: jct_weights_open
   junctura weights convert yac.nc yac.weights --source-shape 180x360 --target-shape 90x180
-Needs Python with the package and netCDF4: pip install 'junctura[remap]'.";
+Needs Python with the package and its extra `remap`: pip install 'PATH[remap]', PATH being a wheel or a clone of Junctura.";
 
 /// Convert files of regridding weights
 #[derive(Args, Debug)]
@@ -54,19 +55,13 @@ struct ConvertArguments {
 /// Becomes the Python program, with its output and exit status.
 pub(crate) fn run(arguments: &WeightsArguments, program: &ProgramWords) -> Result<()> {
     let WeightsCommand::Convert(given) = &arguments.command;
-    let mut words: Vec<OsString> = vec!["convert".into(), "--form".into(), (&given.form).into()];
-    let shapes = [
-        ("--source-shape", &given.source_shape),
-        ("--target-shape", &given.target_shape),
-    ];
-    for (name, shape) in shapes {
-        if let Some(shape) = shape {
-            words.extend([name.into(), shape.clone()]);
-        }
-    }
-    if given.quiet {
-        words.push("--quiet".into());
-    }
-    words.extend(["--".into(), given.source.clone(), given.target.clone()]);
+    let words = PythonLine::of("convert")
+        .value("--form", &given.form)
+        .values([
+            ("--source-shape", &given.source_shape),
+            ("--target-shape", &given.target_shape),
+        ])
+        .flags([("--quiet", given.quiet)])
+        .end([&given.source, &given.target]);
     Err(program.become_module("junctura.remap", words, given.python.as_ref()))
 }

@@ -48,6 +48,21 @@ fn two_thousand_random_layouts_become_each_other() {
 }
 
 #[test]
+fn no_byte_outside_of_the_memories_is_touched() {
+    let changes = changes();
+    for seed in 1..=300_u64 {
+        let mut random = Random::new(seed + 90_000);
+        let case = Case::random(&mut random, [2000, 70, 20, 9]);
+        let change = changes[random.below(changes.len() as u64) as usize];
+        case.judge_guarded(change, 1 + random.below(3) as usize);
+        case.judge_guarded(
+            (element(ElementKind::F64, LITTLE), element(ElementKind::F64, LITTLE)),
+            1,
+        );
+    }
+}
+
+#[test]
 fn longer_rows_become_each_other() {
     let changes = changes();
     for seed in 1..=200_u64 {

@@ -87,7 +87,13 @@ fn is_packed(text: &str) -> Result<bool> {
 }
 
 fn numbers(what: &str, text: &str) -> Result<Vec<u64>> {
-    text.split('x').map(|text| number(what, text)).collect()
+    let all: Result<Vec<u64>> = text.split('x').map(|text| number(what, text)).collect();
+    all.map_err(|error| {
+        wrong(
+            what,
+            format!("{}; an x separates the dimensions, as in {what}=4x2", error.cause()),
+        )
+    })
 }
 
 fn cuts(text: &str) -> Result<Vec<Option<Vec<u64>>>> {

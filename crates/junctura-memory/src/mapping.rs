@@ -1,8 +1,13 @@
 //! The client's side of a segment: maps of descriptors that the server made.
 //!
 //! A descriptor is mapped only after its seals and its size were checked, because reading past the end of a file that
-//! a peer has truncated kills the reader. It is closed once it is mapped. A consumer gets a [`SegmentMapping`], which reads;
-//! a producer a [`WritableMapping`], which hands out each slot as a [`SlotMut`] to one owner at a time.
+//! a peer has truncated kills the reader. It is closed once it is mapped, for a producer once it has used the last slot. A
+//! consumer gets a [`SegmentMapping`], which reads; a producer a [`WritableMapping`], which hands out each slot as a [`SlotMut`]
+//! to one owner at a time.
+//!
+//! Memory that was never used has no pages. A fault for each page, in which the system zeroes and maps it, costs ten times
+//! as much as the copy into it. So [`SlotMut::write`] writes to such a slot by its descriptor, which does neither, and
+//! access to its bytes first makes all its pages by one call.
 //!
 //! Not visible to the compiler: other processes map the same pages. The protocol requires that a producer does not touch a
 //! slot from `offer` until the pool has freed it, and every process of the user is trusted to follow it (mode `trusted`).
@@ -12,14 +17,22 @@ use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use junctura_model::{Code, Error, Result};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
+use crate::classes::PAGE_BYTES;
 use crate::segment::SEALS;
+
+/// Slots of at least this size are whole pages, and fewer bytes are copied: a system call would save too little.
+const WRITE_BYTES_MIN: usize = 16 << 10;
+/// All pages of an unused slot of at most this size are made at once. Threads that fill a larger one make its pages
+/// beside each other, each in memory of its own part of the machine.
+const POPULATE_BYTES_MAX: usize = 4 << 20;
 
 /// A segment, mapped for reading. Unmapped when dropped; share it by `Arc`.
 #[derive(Debug)]
@@ -35,7 +48,7 @@ impl SegmentMapping {
         MappedRegion::map(fd, bytes, ProtFlags::READ).map(Self)
     }
 
-    /// Maps the segment of `bytes` behind `fd` for a producer that leases it, and closes `fd`.
+    /// Maps the segment of `bytes` behind `fd` for a producer that leases it.
     ///
     /// # Errors
     /// Those of [`WritableMapping::new`].
@@ -110,10 +123,15 @@ pub struct WritableMapping {
     slot_bytes: u64,
     slots: u32,
     taken: Box<[AtomicU64]>,
+    /// Slots from here on were never taken; none where slots are small.
+    unused: AtomicU32,
+    /// The segment, until its last slot was taken.
+    file: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 impl WritableMapping {
-    /// Maps the segment of `bytes` behind `fd`, divided into slots, and closes `fd`.
+    /// Maps the segment of `bytes` behind `fd`, divided into slots. `fd` is closed when the last slot was taken and written,
+    /// and at once where slots are smaller than 16 KiB.
     ///
     /// # Errors
     /// `Corrupt` when `fd` is no sealed segment of exactly that size, or not even one slot fits into it; `Denied` when
@@ -124,13 +142,18 @@ impl WritableMapping {
             .and_then(|slots| u32::try_from(slots).ok())
             .filter(|&slots| slots > 0);
         let slots = slots.ok_or_else(|| corrupt(format!("slots of {slot_bytes} bytes in {bytes} bytes")))?;
-        let region = MappedRegion::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        check(&fd, bytes)?;
+        let region = MappedRegion::of(&fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         let taken = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let file = (slot_bytes >= WRITE_BYTES_MIN as u64).then(|| Arc::new(fd));
+        let unused = if file.is_some() { 0 } else { slots };
         Ok(Self {
             region,
             slot_bytes,
             slots,
             taken,
+            unused: AtomicU32::new(unused),
+            file: Mutex::new(file),
         })
     }
 
@@ -175,7 +198,25 @@ impl WritableMapping {
             start,
             length: length as usize,
             slot,
+            file: self.file_of(slot),
         })
+    }
+
+    /// Returns the segment's descriptor for a slot that was never taken. A slot below one that was taken counts as taken.
+    fn file_of(&self, slot: u32) -> Option<Arc<OwnedFd>> {
+        if slot < self.unused.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot < self.unused.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.unused.store(slot + 1, Ordering::Relaxed);
+        if slot + 1 == self.slots {
+            file.take()
+        } else {
+            file.clone()
+        }
     }
 
     /// Touches every page now, so that a measurement does not pay for it later.
@@ -199,6 +240,8 @@ pub struct SlotMut {
     start: NonNull<u8>,
     length: usize,
     slot: u32,
+    /// The segment, where the slot's memory was never accessed through the map.
+    file: Option<Arc<OwnedFd>>,
 }
 
 impl SlotMut {
@@ -216,7 +259,60 @@ impl SlotMut {
 
     /// The address of the bytes, for other languages; valid while [`Self::mapping`] lives.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.populate();
         self.start.as_ptr()
+    }
+
+    /// Copies bytes into the slot, from its byte `at` on: the fastest way into memory that was never used.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the bytes reach over the end; nothing is written then.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        if at.checked_add(bytes.len()).is_none_or(|end| end > self.length) {
+            let cause = format!("{} bytes at {at} reach over its end at {}", bytes.len(), self.length);
+            return Err(Error::new(Code::InvalidArgument, format!("slot {}", self.slot), cause));
+        }
+        let written = self.write_to_file(at, bytes);
+        let rest = &bytes[written..];
+        // SAFETY: the bytes are within the slot, as checked above, whose memory is ours alone (see `deref_mut`). The caller's are
+        // elsewhere, since it could get those of the slot only by a borrow of `self`.
+        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), self.start.add(at + written).as_ptr(), rest.len()) };
+        Ok(())
+    }
+
+    /// Writes to the segment's descriptor where the slot is unused; returns the number of bytes that were written.
+    fn write_to_file(&self, at: usize, bytes: &[u8]) -> usize {
+        let Some(file) = self.file.as_ref().filter(|_| bytes.len() >= WRITE_BYTES_MIN) else {
+            return 0;
+        };
+        let start = u64::from(self.slot) * self.mapping.slot_bytes + at as u64;
+        let mut written = 0;
+        // A write beyond the limit of the size of files would kill the process.
+        if getrlimit(Resource::Fsize)
+            .current
+            .is_some_and(|most| start + bytes.len() as u64 > most)
+        {
+            return 0;
+        }
+        while written < bytes.len() {
+            match rustix::io::pwrite(file, &bytes[written..], start + written as u64) {
+                Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => break,
+                Ok(count) => written += count,
+            }
+        }
+        written
+    }
+
+    /// Makes the pages of an unused slot, by one call instead of a fault for each.
+    fn populate(&mut self) {
+        if self.file.take().is_none() || !(WRITE_BYTES_MIN..=POPULATE_BYTES_MAX).contains(&self.length) {
+            return;
+        }
+        let bytes = self.length.next_multiple_of(PAGE_BYTES as usize);
+        // SAFETY: such a slot is whole pages of our map, and populating changes no byte. Where the system refuses, pages are made
+        // by faults.
+        let _ = unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
     /// Keeps only the first `length` bytes; more than there are changes nothing.
@@ -256,6 +352,7 @@ impl Deref for SlotMut {
 
 impl DerefMut for SlotMut {
     fn deref_mut(&mut self) -> &mut [u8] {
+        self.populate();
         // SAFETY: as in `deref`, and `&mut self` makes this the only borrow; the map is writable.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }

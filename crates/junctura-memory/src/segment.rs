@@ -97,6 +97,19 @@ impl SealedSegment {
         rustix::fs::fallocate(&self.rw, how, first, last - first).map_err(|errno| io("punching a hole", errno))
     }
 
+    /// Makes the pages of a range, which read as zeros until they are written. A range that reaches over the end is cut.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn make_pages(&self, offset: u64, length: u64) -> Result<()> {
+        let end = offset.saturating_add(length).min(self.bytes);
+        if offset >= end {
+            return Ok(());
+        }
+        rustix::fs::fallocate(&self.rw, FallocateFlags::KEEP_SIZE, offset, end - offset)
+            .map_err(|errno| io("making its pages", errno))
+    }
+
     /// Gives all memory of the segment back to the system, even where a slow client still maps it.
     ///
     /// # Errors

@@ -164,13 +164,28 @@ struct ErrorInner {
     waited: Option<Duration>,
 }
 
+/// Removes the number that `std::io::Error` prints after the text of an error of the system: ` (os error 2)`. The text names the
+/// error already.
+fn without_system_number(mut cause: String) -> String {
+    const BEGIN: &str = " (os error ";
+    while let Some(start) = cause.find(BEGIN) {
+        let number = &cause[start + BEGIN.len()..];
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 || !number[digits..].starts_with(')') {
+            break;
+        }
+        cause.replace_range(start..=start + BEGIN.len() + digits, "");
+    }
+    cause
+}
+
 impl Error {
     /// Creates an error about `subject` (an attribute, key, path, peer; may be empty) because of `cause`.
     pub fn new(code: Code, subject: impl Into<String>, cause: impl Into<String>) -> Error {
         Error(Box::new(ErrorInner {
             code,
             subject: subject.into(),
-            cause: cause.into(),
+            cause: without_system_number(cause.into()),
             position: None,
             waited: None,
         }))
@@ -270,6 +285,12 @@ mod tests {
             "TypeMismatch: levelist: \"abc\" is no decimal (at byte 7)"
         );
         assert_eq!(Error::new(Code::Closed, "", "").to_string(), "Closed");
+        let missing = std::io::Error::from_raw_os_error(2).to_string();
+        let error = Error::new(Code::Io, "f", format!("{missing}; {missing} (os error ab)"));
+        assert_eq!(
+            error.cause(),
+            "No such file or directory; No such file or directory (os error ab)"
+        );
         let late = Error::new(Code::Timeout, "a", "1 piece is missing").after(Duration::from_millis(1250));
         assert_eq!(late.to_string(), "Timeout: a: 1 piece is missing, after 1.2 s");
         assert_eq!(late.waited(), Some(Duration::from_millis(1250)));

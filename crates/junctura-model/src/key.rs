@@ -14,6 +14,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX};
 use crate::record::{Record, RecordEntry, RecordRef, text_of};
 use crate::schema::{AttrId, LEVELS, Schema};
+use crate::slip::nearest;
 use crate::text::{is_bare, is_bare_byte, quote_into, unquote};
 use crate::value::{Given, TextSink};
 
@@ -131,7 +132,10 @@ impl Schema {
                     );
                 }
                 if attribute.is_none() && self.is_open() {
-                    return Err(Error::new(Code::SchemaMismatch, name, "is not an attribute of the key").at(at));
+                    let names = self.attributes()[..self.key_len()].iter().map(|one| one.name.as_str());
+                    let meant = nearest(names, name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                    let cause = format!("is not an attribute of the key of schema {}{meant}", self.name());
+                    return Err(Error::new(Code::SchemaMismatch, name, cause).at(at));
                 }
                 given.push((name, value));
                 Ok(())

@@ -28,7 +28,7 @@ pub use error::{Advice, Code, Error, Result};
 pub use given::{IntoGiven, with_given};
 pub use isa::InstructionSet;
 pub use key::KeyHash;
-pub use record::{Record, RecordRef, list_items};
+pub use record::{CheckedRecord, Record, RecordChecker, RecordRef, list_items};
 pub use schema::{AttrId, Attribute, Consumers, Durability, Retention, SameKey, Schema, SchemaFingerprint};
 pub use selector::{Selector, SelectorSet};
 pub use slip::nearest;

@@ -382,8 +382,15 @@ fn a_set_is_typed_by_each_schema_that_can() {
     assert!(SelectorSet::parse("", &schemas).unwrap().of(1).unwrap().is_everything());
     let error = SelectorSet::parse("class=od,notes=x", &schemas[..2]).unwrap_err();
     assert_eq!((error.code(), error.position()), (Code::InvalidSelector, Some(9)));
-    assert!(error.cause().contains("perhaps note"), "{error}");
+    assert!(error.cause().contains("did you mean note?"), "{error}");
     assert!(SelectorSet::parse("*", &[]).is_err());
+    // The schema that declares most of the attributes is the one that is meant, wherever the others fail.
+    let both = ["mars", "free"].map(|name| Schema::builtin(name).unwrap());
+    for text in ["parm=t,levelist>=500", "levelist>=500,parm=t"] {
+        let error = SelectorSet::parse(text, &both).unwrap_err();
+        assert_eq!(error.position(), text.find("parm"), "{error}");
+        assert!(error.cause().contains("schema mars; did you mean param?"), "{error}");
+    }
     let request = SelectorSet::parse("RETRIEVE, Class=OD, Parameter=T", &schemas).unwrap();
     assert_eq!(request.of(1).unwrap().to_string(), "class=od,param=t");
     assert!(request.of(0).is_none());

@@ -74,7 +74,7 @@ impl Pool {
     fn ask(&mut self, client: u32, request: Request<'_>) -> u64 {
         self.requests += 1;
         self.core
-            .request(self.now, client, self.requests, request, &mut self.fx);
+            .request(self.now, client, self.requests, &request, &mut self.fx);
         self.requests
     }
 

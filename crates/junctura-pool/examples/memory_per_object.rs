@@ -76,7 +76,7 @@ impl Pool {
 
     fn ask(&mut self, request: Request<'_>) {
         self.requests += 1;
-        self.core.request(0, self.client, self.requests, request, &mut self.fx);
+        self.core.request(0, self.client, self.requests, &request, &mut self.fx);
         for job in std::mem::take(&mut self.fx.jobs) {
             self.core.spilled(0, job, Ok(1), &mut self.fx);
         }

@@ -109,7 +109,7 @@ impl Pool {
 
     fn ask(&mut self, client: u32, request: Request<'_>) {
         self.requests += 1;
-        self.core.request(0, client, self.requests, request, &mut self.fx);
+        self.core.request(0, client, self.requests, &request, &mut self.fx);
     }
 
     fn offer_all(&mut self, client: u32, count: u64, milliseconds: u32) -> Result<()> {
@@ -267,7 +267,7 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
         "expire" | "break" => pool.timed(|core, fx| core.tick(OVER, fx)),
         "seal" => {
             let bundle = pool.bundle;
-            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Seal(bundle), fx));
+            pool.timed(|core, fx| core.request(0, producer, u64::MAX, &Request::Seal(bundle), fx));
         }
         "withdraw-all" => {
             let withdraw = WithdrawRequest {
@@ -275,11 +275,11 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
                 timeout_ms: None,
                 force: false,
             };
-            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::WithdrawAll(withdraw), fx));
+            pool.timed(|core, fx| core.request(0, producer, u64::MAX, &Request::WithdrawAll(withdraw), fx));
         }
         "retract" => {
             let retract = RetractRequest { name: "group".into() };
-            pool.timed(|core, fx| core.request(OVER, producer, u64::MAX, Request::Retract(retract), fx));
+            pool.timed(|core, fx| core.request(OVER, producer, u64::MAX, &Request::Retract(retract), fx));
         }
         _ => pool.timed(|core, fx| core.leave(0, other, "it died", fx)),
     }

@@ -63,8 +63,8 @@ impl ProgramWords {
         const FIND: &str = "import importlib.util as i; raise SystemExit(0 if i.find_spec('junctura') else 3)";
         let mut command = Command::new(python.cloned().unwrap_or_else(|| self.python()));
         let status = command.args(["-c", FIND]).status().ok()?;
-        let cause = "this Python does not have the package junctura; install its wheel there, \
-                     or name the Python that has it: --python FILE";
+        let cause = "this Python does not have the package junctura; install it there (pip install PATH, PATH being a wheel or a clone of \
+                     Junctura), or name the Python that has it: --python FILE";
         (status.code() == Some(3))
             .then(|| Error::new(Code::Unsupported, command.get_program().display().to_string(), cause))
     }

@@ -38,7 +38,7 @@ pub use local::{IncomingSide, LocalCarrier, OutgoingSide};
 #[cfg(feature = "conformance")]
 pub use ring::HostileWriter;
 pub use ring::{ConnectionRings, Parts, RING_BYTES, ReceivedRings};
-pub use text::{TEXT_BYTES_MAX, read_bytes, read_text, read_text_of};
+pub use text::{TEXT_BYTES_MAX, near_file, read_bytes, read_text, read_text_of};
 pub use unix::UnixCarrier;
 pub use waiting::poll::{PollInterest, PollResult, wait};
 pub use waiting::timer::WakeTimer;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, Result, nearest};
 
 /// A file for people has no more bytes.
 pub const TEXT_BYTES_MAX: u64 = 4 << 20;
@@ -35,6 +35,27 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_bytes_of(path, TEXT_BYTES_MAX)
 }
 
+/// Names in a folder that are compared with a misspelled one.
+const NAMES_MAX: usize = 4096;
+
+/// Returns a hint for a file that does not exist: the most similar name in its folder. Empty if there is none.
+#[must_use]
+pub fn near_file(path: &Path) -> String {
+    let near = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let names = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+        let names: Vec<String> = names
+            .take(NAMES_MAX)
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        let near = nearest(names.iter().map(String::as_str), path.file_name()?.to_str()?)?;
+        let near = folder.map_or_else(|| Path::new(near).to_path_buf(), |folder| folder.join(near));
+        Some(format!("; did you mean {}?", near.display()))
+    };
+    near().unwrap_or_default()
+}
+
 /// Reads a file of at most so many bytes.
 ///
 /// # Errors
@@ -42,7 +63,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 fn read_bytes_of(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
     let io = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => named(Code::NotFound, error.to_string()),
+        ErrorKind::NotFound => named(Code::NotFound, format!("{error}{}", near_file(path))),
         _ => named(Code::Io, error.to_string()),
     };
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema};
+use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema, nearest};
 use junctura_wire::body;
 
 /// One object by its key, or the objects that match a selector.
@@ -142,12 +142,12 @@ fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target
 pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
     let found = schemas.iter().position(|schema| schema.name() == name);
     found.map(|number| number as u16).ok_or_else(|| {
-        let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
-        Error::new(
-            Code::NotFound,
-            format!("schema {name}"),
-            format!("this pool has {}", names.join(", ")),
-        )
+        let own = schemas.iter().filter(|schema| !schema.is_aside());
+        let names: Vec<&str> = own.map(|schema| schema.name()).collect();
+        let near = nearest(names.iter().copied(), name);
+        let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let cause = format!("this pool has {}{meant}", names.join(", "));
+        Error::new(Code::NotFound, format!("schema {name}"), cause)
     })
 }
 

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    ArrayPart, ArrayPiece, Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Pool, Retention,
-    WholeArray,
+    ArrayPart, ArrayPiece, BundleOptions, Code, Element, Error, EventKind, Exchange, Given, Layout, ListOptions,
+    OfferOptions, Pool, Retention, WholeArray,
 };
 
 const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
@@ -308,6 +308,109 @@ fn an_array_leaves_as_it_came() {
     assert!(pool.list("exists(piece_of)").unwrap().is_empty());
 }
 
+/// The key of the array, and options that free it.
+fn forgetting() -> junctura::WithdrawOptions {
+    junctura::WithdrawOptions {
+        forget: true,
+        ..junctura::WithdrawOptions::default()
+    }
+}
+
+#[test]
+fn an_array_whose_key_is_freed_is_offered_again() {
+    let pool = pool();
+    let whole = |from: &Arc<Layout>| {
+        let array = pool.demand_array("name=t", None).unwrap();
+        for rank in 0..from.ranks() {
+            assert_eq!(array.take(&ArrayPart::of(from, rank)).unwrap(), numbers(from, rank));
+        }
+    };
+    // More pieces than one event removes; then another decomposition, since nothing is left of the one before.
+    for (from, by_key) in [
+        (layout("shape=30x41 grid=2x3"), false),
+        (layout("shape=30x41 grid=30x41 block=1"), false),
+        (layout("shape=30x41 grid=30x41 block=1"), true),
+        (layout("shape=41x30 grid=3x2"), true),
+    ] {
+        for rank in 0..from.ranks() {
+            offer(&pool, &from, rank).unwrap();
+        }
+        whole(&from);
+        let freed = if by_key {
+            pool.withdraw(junctura::Target::key([("name", "t")]), forgetting())
+        } else {
+            pool.withdraw_all("", forgetting())
+        };
+        assert_eq!(freed.unwrap(), 1, "pieces are not counted");
+    }
+    // A key alone frees its own array, and no other.
+    let from = layout("shape=30x41 grid=1x2");
+    for name in ["t", "u"] {
+        for rank in 0..2 {
+            let piece = ArrayPiece::new(&from, element("u4"), rank);
+            pool.offer_piece(&piece, [("name", name)], &numbers(&from, rank))
+                .unwrap();
+        }
+    }
+    pool.withdraw_all("", junctura::WithdrawOptions::default()).unwrap();
+    pool.withdraw(junctura::Target::key([("name", "u")]), forgetting())
+        .unwrap();
+    assert_eq!(offer(&pool, &from, 0).unwrap_err().code(), Code::AlreadyExists);
+    for rank in 0..2 {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        pool.offer_piece(&piece, [("name", "u")], &numbers(&from, rank))
+            .unwrap();
+    }
+    assert_eq!(pool.list("").unwrap().len(), 1);
+}
+
+#[test]
+fn every_epoch_is_offered_again_when_the_key_is_freed() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let offer_all = || {
+        for (epoch, rank) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+            let mut piece = ArrayPiece::new(&from, element("u4"), rank);
+            piece.epoch = Some(epoch);
+            let options = OfferOptions {
+                schema: Some("fields"),
+                ..OfferOptions::default()
+            };
+            pool.offer_piece_with(&piece, [("run", "1"), ("param", "t")], &numbers(&from, rank), options)
+                .unwrap();
+        }
+        pool.withdraw_all("run=1", forgetting()).unwrap()
+    };
+    assert_eq!([offer_all(), offer_all()], [1, 1]);
+}
+
+#[test]
+fn a_whole_array_takes_no_other_piece() {
+    let pool = pool();
+    let from = layout("shape=4 grid=3");
+    for rank in 0..2 {
+        offer(&pool, &from, rank).unwrap();
+    }
+    // The last rank has no elements.
+    offer(&pool, &from, 2).unwrap();
+    let zeros = [0; 8];
+    for (layout, kind, rank) in [
+        ("shape=4 grid=3", "f4", 0),
+        ("shape=4 grid=1x2", "u4", 0),
+        ("shape=4 grid=4", "u4", 3),
+        ("shape=2 grid=3", "u4", 2),
+        ("shape=4 grid=3", "i4", 2),
+    ] {
+        let Ok(layout) = layout.parse::<Layout>().map(Arc::new) else {
+            continue;
+        };
+        let piece = ArrayPiece::new(&layout, element(kind), rank);
+        let mine = &zeros[..piece.bytes().min(8)];
+        let error = pool.offer_piece(&piece, [("name", "t")], mine).unwrap_err();
+        assert_eq!(error.code(), Code::Conflict, "{layout} {kind} {rank}: {error}");
+    }
+}
+
 #[test]
 fn epochs_tell_versions_apart_where_they_supersede_each_other() {
     let pool = pool();
@@ -475,4 +578,167 @@ fn what_stays_the_same_is_said_once() {
     side.put_epoch(1, none, &[1, 2, 3]).unwrap();
     side.put_epoch(2, none, &[4, 5, 6]).unwrap();
     assert_eq!(side.get(none, None).unwrap(), [4, 5, 6]);
+}
+
+#[test]
+fn ranks_of_16_by_12_offer_what_ranks_of_4_by_4_take() {
+    let pool = pool();
+    let (from, to) = (
+        layout("shape=193x145 grid=16x12 block=5x4"),
+        layout("shape=193x145 grid=4x4 order=F"),
+    );
+    for rank in 0..16 * 12 {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        pool.offer_piece(&piece, [("name", "t")], &numbers(&from, rank))
+            .unwrap();
+    }
+    for rank in 0..4 * 4 {
+        let client = Pool::connect(pool.url()).unwrap();
+        let array = client.demand_array("name=t", Some(Duration::ZERO)).unwrap();
+        assert_eq!(
+            array.take(&ArrayPart::of(&to, rank)).unwrap(),
+            numbers(&to, rank),
+            "rank {rank}"
+        );
+    }
+}
+
+/// Opens the bundle of a step, as a client of its own.
+fn step_of(pool: &Pool, path: &str, members: Option<u64>) -> junctura::Bundle {
+    let client = Pool::connect(pool.url()).unwrap();
+    let options = BundleOptions {
+        members,
+        ..BundleOptions::default()
+    };
+    client.open_bundle(path, [("space", "model")], options).unwrap()
+}
+
+fn put(bundle: &junctura::Bundle, from: &Arc<Layout>, rank: u64, name: &str) -> Result<(), Error> {
+    let piece = ArrayPiece::new(from, element("u4"), rank);
+    bundle.offer_piece(&piece, [("name", name)], &numbers(from, rank))
+}
+
+#[test]
+fn arrays_of_a_bundle_become_visible_with_its_other_members() {
+    let pool = pool();
+    let (rows, columns) = (layout("shape=30x41 grid=3x1"), layout("shape=30x41 grid=1x3 order=F"));
+    let ranks: Vec<_> = (0..3).map(|_| step_of(&pool, "run/step=6", None)).collect();
+    for (rank, bundle) in ranks.iter().enumerate() {
+        put(bundle, &rows, rank as u64, "t").unwrap();
+        put(bundle, &columns, rank as u64, "u").unwrap();
+        // The same again does no harm.
+        put(bundle, &rows, rank as u64, "t").unwrap();
+        if rank == 0 {
+            assert_eq!(bundle.seal().unwrap_err().code(), Code::Conflict);
+        }
+    }
+    put(&ranks[1], &rows, 0, "t").unwrap();
+    ranks[2].offer([("name", "time")], b"6").unwrap();
+    assert!(pool.list("").unwrap().is_empty());
+    let error = pool.demand_array("name=t", Some(Duration::ZERO)).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
+    assert_eq!(ranks[0].seal().unwrap().objects(), 2 * 4 + 1);
+    for bundle in &ranks {
+        assert_eq!(bundle.wait(None).unwrap().objects(), 9);
+    }
+    for (name, from) in [("t", &rows), ("u", &columns)] {
+        let array = pool
+            .demand_array(&format!("name={name}"), Some(Duration::ZERO))
+            .unwrap();
+        for to in LAYOUTS {
+            let to = layout(to);
+            assert_eq!(
+                array.take(&ArrayPart::of(&to, 0)).unwrap(),
+                numbers(&to, 0),
+                "{name} {from} {to}"
+            );
+        }
+    }
+    // An array is removed with its pieces alone.
+    pool.withdraw_all("name=t", junctura::WithdrawOptions::default())
+        .unwrap();
+    assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 3);
+    // Neither the path nor the key is open any more.
+    let error = put(&ranks[0], &rows, 0, "late").unwrap_err();
+    assert_eq!(
+        (error.code(), error.subject()),
+        (Code::BundleClosed, "bundle run/step=6"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_array_counts_as_one_member_of_a_bundle() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let options = BundleOptions {
+        members: Some(2),
+        ..BundleOptions::default()
+    };
+    let bundle = pool.open_bundle("step", [("space", "model")], options).unwrap();
+    let allocated = |rank| {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        let mut mine = bundle.allocate(piece.bytes()).unwrap();
+        mine.copy_from_slice(&numbers(&from, rank));
+        bundle.offer_piece_allocation(&piece, [("name", "t")], mine, OfferOptions::default())
+    };
+    allocated(1).unwrap();
+    allocated(0).unwrap();
+    assert_eq!(allocated(0).unwrap_err().code(), Code::AlreadyExists);
+    put(&bundle, &from, 0, "u").unwrap();
+    assert_eq!(put(&bundle, &from, 0, "v").unwrap_err().code(), Code::BundleFull);
+    assert!(bundle.completed().unwrap().is_none());
+    put(&bundle, &from, 1, "u").unwrap();
+    assert_eq!(bundle.wait(None).unwrap().objects(), 6);
+    // One without a path is no bundle of several ranks.
+    let error = put(&pool.bundle().unwrap(), &from, 0, "w").unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+}
+
+#[test]
+fn nothing_of_a_bundle_that_ended_early_becomes_visible() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let (one, other) = (step_of(&pool, "step", None), step_of(&pool, "step", None));
+    put(&one, &from, 0, "t").unwrap();
+    put(&one, &from, 0, "u").unwrap();
+    put(&other, &from, 1, "t").unwrap();
+    one.abort().unwrap();
+    assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);
+    // Whether its array is open here or not: none becomes visible by itself.
+    for (rank, name) in [(1, "u"), (1, "t"), (1, "new"), (0, "new")] {
+        assert_eq!(
+            put(&other, &from, rank, name).unwrap_err().code(),
+            Code::Closed,
+            "{name}"
+        );
+    }
+    assert_eq!(put(&one, &from, 0, "new").unwrap_err().code(), Code::Closed);
+    assert!(pool.list("").unwrap().is_empty() && pool.bundles("", None).unwrap().is_empty());
+
+    // The path is free again. Its producers leave in mid-step: another one completes it.
+    let (one, other) = (step_of(&pool, "step", None), step_of(&pool, "step", None));
+    put(&one, &from, 0, "t").unwrap();
+    drop(one);
+    put(&other, &from, 1, "t").unwrap();
+    assert_eq!(other.seal().unwrap().objects(), 3);
+
+    // Nobody comes back.
+    let hurry = BundleOptions {
+        orphan_timeout: Some(Duration::from_millis(1)),
+        ..BundleOptions::default()
+    };
+    let client = Pool::connect(pool.url()).unwrap();
+    let left = client.open_bundle("left", [("space", "model")], hurry).unwrap();
+    put(&left, &from, 0, "v").unwrap();
+    put(&left, &from, 1, "v").unwrap();
+    put(&left, &from, 0, "w").unwrap();
+    let mut events = pool.subscribe("", &[EventKind::Aborted]).unwrap();
+    drop(left);
+    // The step, its complete array, and the other one.
+    for _ in 0..3 {
+        events.next_event().unwrap();
+    }
+    assert!(pool.list("name=v/w").unwrap().is_empty());
+    assert!(pool.list("exists(piece_of),rank=0/1").unwrap().len() == 2);
 }

@@ -131,7 +131,20 @@ class Exchange(_Side):
 
 
 class AsyncExchange(_Side):
-    """As `junctura.Exchange`, for a `junctura.aio.Pool`: `put` and `get` are coroutines."""
+    """As `junctura.Exchange`, for a `junctura.aio.Pool`: `put` and `get` are coroutines.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         bands = [junctura.aio.Exchange(pool, "shape=4x6 grid=2x1", rank, space="coupled") for rank in range(2)]
+    ...         for rank, band in enumerate(bands):
+    ...             await band.put(numpy.full((2, 6), rank), name="wind.1")
+    ...         print((await bands[1].get(name="wind.1")).mean())
+    >>> asyncio.run(main())
+    1.0
+
+    """
 
     pool: AsyncPool
 

@@ -172,7 +172,7 @@ def dtype_of(text: str) -> np.dtype[Any]:
 def text_of(dtype: np.dtype[Any]) -> str:
     """Returns the attribute `dtype`: native numbers by name, structured types as in `.npy` files."""
     if dtype.hasobject:
-        raise InvalidArgument("data", "it holds Python objects, not their bytes")
+        raise InvalidArgument("data", "it holds Python objects, not their bytes; convert it, as in data.astype('f8')")
     if dtype.fields is not None:
         return repr(np.lib.format.dtype_to_descr(dtype))
     if dtype.kind in "biufc" and dtype.isnative:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from junctura._forks import needed
+from junctura._near_file import near_file
 from junctura.errors import InvalidArgument, Io, LimitExceeded, NotFound
 
 Step: TypeAlias = "str | int"
@@ -179,7 +180,7 @@ def read(path: str | Path) -> list[Document]:
         with Path(path).open("rb") as file:
             content = file.read(_BYTES_MAX + 1)
     except FileNotFoundError as error:
-        raise NotFound(str(path), "there is no such file") from error
+        raise NotFound(str(path), f"there is no such file{near_file(path)}") from error
     except (OSError, ValueError) as error:
         raise Io(str(path), str(error)) from error
     return documents(content, str(path))

@@ -61,6 +61,16 @@ class Pool(ArrayVerbs):
     Use it with ``async with``, or open it with ``await``: ``pool = await junctura.aio.Pool("unix:fields")``. The end of
     the block closes the connection; a pool that was passed in stays open.
 
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         waits = asyncio.create_task(pool.demand(name="late", timeout=60))
+    ...         await pool.offer(b"payload", name="late")
+    ...         print(bytes(await waits))
+    >>> asyncio.run(main())
+    b'payload'
+
     """
 
     def __init__(
@@ -223,7 +233,7 @@ class Pool(ArrayVerbs):
         schema: str | None = None,
         **key: _Given,
     ) -> dict[str, Any]:
-        """Why an object is in memory, or why it is gone, as `junctura.Pool.explain`."""
+        """Why an object is in memory or gone, or why a selector matches nothing, as `junctura.Pool.explain`."""
         return await self._board.answer(self.blocking._begin_explain(target, version, schema, key))
 
     async def keepers(self) -> dict[str, Any]:

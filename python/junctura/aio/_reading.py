@@ -155,7 +155,19 @@ class _Loop:
 
 
 class Subscription(Opening["_native.Subscription"]):
-    """A stream of events of a pool, without payloads; created by `Pool.subscribe`. Used as a `Follow`."""
+    """A stream of events of a pool, without payloads; created by `Pool.subscribe`. Used as a `Follow`.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool, pool.subscribe(kinds=["offered"]) as events:
+    ...         await pool.offer(b"payload", name="a")
+    ...         event = await events.next(timeout=60)
+    ...         print(event.kind, event.object["name"])
+    >>> asyncio.run(main())
+    offered a
+
+    """
 
     def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Subscription]]) -> None:
         self._board = board
@@ -217,6 +229,17 @@ class Requirement(Opening["_native.Requirement"]):
     Created by `Pool.require`; it takes effect when it is awaited, or entered. An unnamed requirement is retracted at
     the end of its ``async with`` block, or when it is garbage-collected; a named one persists, and only this client's
     use ends.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool, pool.require("name=a") as requirement:
+    ...         await pool.offer(b"payload", name="a", retention="released:1")
+    ...         async with await requirement.demand(name="a") as obj:
+    ...             print(bytes(obj))
+    >>> asyncio.run(main())
+    b'payload'
+
     """
 
     def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Requirement]]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import datetime
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -15,9 +15,10 @@ from junctura.aio._board import Deadline, Opening, ended, forget, keeping
 from junctura.errors import Closed, Error
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import Self
 
-    from junctura._native import Completed, Released, Staged, _Answer, _Data
+    from junctura._native import Completed, Layout, Released, Staged, _Answer, _Data
     from junctura._native_model import _Attributes, _Given
     from junctura.aio._pool import Pool
 
@@ -147,6 +148,40 @@ class Bundle(Opening["_native.Bundle"]):
         staged: list[Staged] = await self._pool._offer_many(objects, window, how, opened)
         return staged
 
+    async def offer_piece(
+        self,
+        data: _Data | Sequence[npt.NDArray[Any]],
+        layout: Layout | str,
+        rank: int | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        comm: Any = None,
+        epoch: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        schema: str | None = None,
+        retention: Retention = None,
+        **keywords: _Given,
+    ) -> None:
+        """Offers one rank's part of a distributed array into the bundle, as `junctura.Bundle.offer_piece`, in a thread.
+
+        Raises
+        ------
+        InvalidArgument, Conflict, AlreadyExists, BundleFull, BundleClosed, Closed, PoolFull
+            As there.
+
+        """
+        options: dict[str, Any] = {
+            "comm": comm,
+            "epoch": epoch,
+            "dtype": dtype,
+            "schema": schema,
+            "retention": retention,
+        }
+        options.update(keywords)
+        opened = await self._get()
+        await asyncio.to_thread(opened.offer_piece, data, layout, rank, attributes, **options)
+
     async def seal(self) -> Completed:
         """Seals the bundle: it has all its members. Returns when it is visible (a nested bundle: when it is staged in
         the enclosing one).
@@ -223,6 +258,18 @@ class Pipeline:
 
     `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its ``async with`` block
     waits for all offers, and raises the first failure.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         async with pool.pipeline(window=8) as pipeline:
+    ...             for number in range(100):
+    ...                 await pipeline.offer(b"payload", name=f"object-{number}")
+    ...         print(len(await pool.list()))
+    >>> asyncio.run(main())
+    100
+
     """
 
     def __init__(self, pool: Pool, window: int) -> None:

@@ -30,6 +30,15 @@ class Fetched:
     attributes
         The attributes of the object.
 
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     version = pool.offer(numpy.arange(3), name="a")
+    ...     (task,) = junctura.dask.from_selector("name=a", pool=pool, as_="delayed")
+    ...     fetched = task.compute(scheduler="synchronous")
+    ...     fetched["name"], fetched.nbytes
+    ('a', 24)
+
     """
 
     def __init__(self, obj: Object | Stored) -> None:

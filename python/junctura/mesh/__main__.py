@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from junctura._native import Pool
+from junctura._pool_options import DEFAULT_POOL, add_pool_options
 from junctura._progress import Screen, bar, counted, say, status_of, status_of_error, worded
-from junctura.errors import Closed, Disconnected, Error
+from junctura.errors import Closed, Disconnected, Error, NotFound
 from junctura.mesh._compare import ValueTolerance, compare
 from junctura.mesh._ends import MeshReader, create, read
-from junctura.mesh._follow import follow
+from junctura.mesh._follow import MeshFollow, follow
 from junctura.mesh._model import MeshStep
+from junctura.mesh._movie import MovieFile
+from junctura.mesh._objects import no_step, with_part
 from junctura.mesh._pictures import PictureFiles, PicturePainter, PictureStyle
 
 _INTERRUPTED = 130
@@ -79,10 +83,11 @@ def _parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("view", help="draw the steps of a mesh", allow_abbrev=False)
     one.add_argument("selector", metavar="SELECTOR", nargs="*")
-    one.add_argument("--pool", metavar="URL")
-    one.add_argument("--as", metavar="NAME", dest="name")
+    add_pool_options(one, "junctura view")
     one.add_argument("--field", required=True, metavar="NAME")
     one.add_argument("--out", required=True, metavar="PATTERN")
+    one.add_argument("--movie", metavar="FILE")
+    one.add_argument("--rate", type=_rate, default=10.0, metavar="N")
     one.add_argument("--size", type=_size, default=(800, 600), metavar="WIDTHxHEIGHT")
     one.add_argument("--range", type=_range, metavar="LOW,HIGH", dest="limits")
     one.add_argument("--from", choices=["iso", "xy", "xz", "yz"], default="iso", dest="direction")
@@ -206,40 +211,64 @@ def _described(mesh: MeshStep, times: list[float | None]) -> dict[str, Any]:
 def _view(given: argparse.Namespace) -> int:
     style = PictureStyle(given.field, given.size, given.limits, given.direction, given.colors, given.edges)
     files = PictureFiles(given.out)
+    movie = MovieFile(given.movie, given.rate) if given.movie else None
     screen = Screen(given.quiet)
-    drawn = kept = 0
-    url = given.pool or os.environ.get("JUNCTURA_POOL") or "unix:default"
+    selector = ", ".join(given.selector)
+    counts = Counter[str]()
+    status = 0
     # A batch system ends a job by this signal: no half picture is left.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as stack:
-        pool = stack.enter_context(Pool(url, name=given.name or os.environ.get("JUNCTURA_NAME") or "junctura view"))
+        pool = stack.enter_context(Pool(given.pool or DEFAULT_POOL, name=given.name))
         painter = stack.enter_context(PicturePainter(style))
-        steps = stack.enter_context(follow(pool, ", ".join(given.selector), until_live=given.now))
+        steps = stack.enter_context(follow(pool, selector, until_live=given.now))
+        if not pool.list(with_part(selector, "fields"), limit=1):
+            if given.now:
+                raise NotFound(pool.url, no_step(pool, selector))
+            screen.say(f"{no_step(pool, selector)}; waiting")
         try:
-            for mesh in steps:
-                if mesh.step % given.every == 0:
-                    if not given.redraw and files.has(mesh.step, steps.version):
-                        kept += 1
-                    else:
-                        path = files.write(mesh.step, steps.version, painter.pixels(mesh))
-                        drawn += 1
-                        if not given.quiet:
-                            say(str(path), sys.stdout)
-                if given.last is not None and mesh.step >= given.last:
-                    break
+            _draw(steps, painter, files, given, counts)
         except (Closed, Disconnected):
             # The simulation, or its pool, has ended.
             pass
         except KeyboardInterrupt:
-            screen.draw([])
-            screen.say(f"interrupted after {counted(drawn, 'picture')}")
-            return _INTERRUPTED
-    screen.draw([])
-    present = f"; {kept} were there" if kept else ""
+            status = _INTERRUPTED
+    ended = "interrupted after " if status else ""
+    present = f"; {counts['kept']} were there" if counts["kept"] else ""
     missed = len(steps.missed) + steps.missed_others
     lost = f"; {counted(missed, 'step')} had left the pool" if missed else ""
-    screen.say(f"{counted(drawn, 'picture')} of {given.field}{present}{lost}")
-    return 0
+    screen.say(f"{ended}{counted(counts['drawn'], 'picture')} of {given.field}{present}{lost}")
+    if movie is not None:
+        _join(files.of(steps.series), movie, screen, has_limits=given.limits is not None)
+    return status
+
+
+def _draw(
+    steps: MeshFollow, painter: PicturePainter, files: PictureFiles, given: argparse.Namespace, counts: Counter[str]
+) -> None:
+    """Draws steps until there are no more, and counts the pictures."""
+    for mesh in steps:
+        if mesh.step % given.every == 0:
+            if not given.redraw and files.has(mesh.step, steps.version):
+                counts["kept"] += 1
+            else:
+                path = files.write(mesh.step, steps.version, steps.series, painter.pixels(mesh))
+                counts["drawn"] += 1
+                if not given.quiet:
+                    say(str(path), sys.stdout)
+        if given.last is not None and mesh.step >= given.last:
+            break
+
+
+def _join(pictures: list[Path], movie: MovieFile, screen: Screen, *, has_limits: bool) -> None:
+    """Writes the movie of all pictures, also those of earlier viewers."""
+    if not pictures:
+        screen.say(f"no movie: there are no pictures for {movie.path}")
+        return
+    movie.write(pictures)
+    if not has_limits:
+        screen.say("each picture has a color scale of its own: --range LOW,HIGH gives the movie one")
+    screen.say(f"{movie.path}: {counted(len(pictures), 'picture')}")
 
 
 def _time(word: str) -> float:
@@ -253,6 +282,13 @@ def _positive(word: str) -> float:
     value = float(word)
     if not value >= 0 or not np.isfinite(value):
         raise argparse.ArgumentTypeError(f"{word!r}: expected a number that is not negative")
+    return value
+
+
+def _rate(word: str) -> float:
+    value = _positive(word)
+    if not 0.01 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{word!r}: expected 0.01 to 100 pictures a second")
     return value
 
 

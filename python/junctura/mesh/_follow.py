@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from junctura._native import Gap, Pool
+from junctura._pool_options import DEFAULT_POOL
 from junctura.errors import InvalidArgument
 from junctura.mesh._model import MeshStep
 from junctura.mesh._objects import StepAssembly, shared_of, with_part
@@ -33,7 +34,7 @@ class MeshFollow:
             with_part(selector, "fields"), only_new=only_new, until_live=until_live, gaps="yield", order_by="step"
         )
         self._assembly = StepAssembly(lambda attributes: shared_of(pool, attributes))
-        self._series: tuple[Any, Any] | None = None
+        self._series: tuple[str, str] | None = None
         self._parts: dict[int, dict[int, Any]] = {}
         self.version = ""
         self.missed: set[int] = set()
@@ -53,6 +54,11 @@ class MeshFollow:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def series(self) -> str:
+        """The mesh, as ``CASE/CHANNEL``; empty before the first step."""
+        return "/".join(self._series or ())
 
     def close(self) -> None:
         """Ends the follow."""
@@ -100,7 +106,7 @@ class MeshFollow:
 
     def _with(self, arrived: Any) -> list[Any] | None:
         """Takes one more object, and returns those of its step if it is the last."""
-        series = (arrived["case"], arrived["channel"])
+        series = (str(arrived["case"]), str(arrived["channel"]))
         if self._series not in (None, series):
             pair = [f"case={case}, channel={channel}" for case, channel in (self._series or ("", ""), series)]
             raise InvalidArgument("selector", f"it matches several meshes: {pair[0]}; {pair[1]}")
@@ -142,5 +148,5 @@ def follow(
     [0.0, 0.5, 1.0]
 
     """
-    opened = pool if isinstance(pool, Pool) else Pool(pool or os.environ.get("JUNCTURA_POOL") or "unix:default")
+    opened = pool if isinstance(pool, Pool) else Pool(pool or os.environ.get("JUNCTURA_POOL") or DEFAULT_POOL)
     return MeshFollow(opened, selector, only_new=only_new, until_live=until_live)

@@ -200,7 +200,7 @@ class _StoredSteps:
         self._subject = subject
         series = {(entry["case"], entry["channel"]) for entry in entries}
         if not entries:
-            raise NotFound(subject, "no step of a mesh matches")
+            raise NotFound(subject, "no step matches")
         if len(series) > 1:
             names = ", ".join(sorted(f"case={case}&channel={channel}" for case, channel in series))
             raise InvalidArgument(subject, f"several meshes match; name one of {names[:400]}")
@@ -250,7 +250,10 @@ class PoolMeshReader(_StoredSteps):
 
     def __init__(self, pool: Pool, selector: str) -> None:
         self._pool = pool
-        super().__init__(pool.url, pool.list(with_part(selector, "fields")))
+        entries = pool.list(with_part(selector, "fields"))
+        if not entries:
+            raise NotFound(pool.url, no_step(pool, selector))
+        super().__init__(pool.url, entries)
 
     def close(self) -> None:
         """Closes the pool."""
@@ -287,6 +290,15 @@ def shared_of(pool: Pool, attributes: dict[str, Any]) -> Any:
     except (NotFound, Timeout) as error:
         cause = f"the mesh {attributes['mesh']} that the step refers to is missing; retain part=mesh as long as steps"
         raise NotFound(pool.url, cause) from error
+
+
+def no_step(pool: Pool, selector: str) -> str:
+    """Returns a message for a selector that no step matches; it names the meshes that the pool has."""
+    tally = pool.tally("part=fields", by=["case", "channel"], limit=8)
+    names = [f"case={case}, channel={channel}" for case, channel in (group.values for group in tally.groups)]
+    if tally.others:
+        names.append(f"{tally.others} more")
+    return f"no step matches {selector or 'part=fields'}; the pool has {'; '.join(names) or 'no meshes'}"
 
 
 def with_part(selector: str, part: str) -> str:

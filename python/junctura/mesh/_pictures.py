@@ -1,12 +1,14 @@
 """Pictures of meshes, without a display: PyVista.
 
 A picture carries the version of the objects that it is of, in a text chunk of the PNG file. So a viewer that is
-started again draws what is missing, and what has changed, and leaves the rest.
+started again draws what is missing, and what has changed, and leaves the rest. Another chunk names the mesh, so that a
+movie has the pictures of one mesh only.
 """
 
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -19,10 +21,11 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import InvalidArgument, Unsupported
 from junctura.mesh._model import Array, MeshField, MeshStep
-from junctura.mesh._vtk import MeshViews, check_field
+from junctura.mesh._vtk import MeshSurfaces, check_field
 
-# The name of the text chunk.
-_CHUNK = "junctura"
+# Names of the text chunks.
+_VERSION = "junctura"
+_SERIES = "junctura mesh"
 # Beside the mesh, on the right.
 _BAR = {
     "vertical": True,
@@ -96,7 +99,7 @@ class PicturePainter:
             os.environ.setdefault("VTK_DEFAULT_OPENGL_WINDOW", "vtkEGLRenderWindow")
         self._pyvista = _forks.needed("pyvista", "mesh")
         self._style = style
-        self._views = MeshViews()
+        self._surfaces = MeshSurfaces()
         self._plotter: Any = None
         self._mappers: dict[str, Any] = {}
 
@@ -124,6 +127,8 @@ class PicturePainter:
         check_field(mesh, self._style.field)
         if self._plotter is None:
             self._plotter = self._pyvista.Plotter(off_screen=True, window_size=list(self._style.size))
+        # PyVista would draw after each call.
+        self._plotter.suppress_rendering = True
         blocks = dict(self._colored(mesh))
         limits = self._style.limits or _limits(mesh, self._style.field)
         if list(blocks) == list(self._mappers):
@@ -135,6 +140,8 @@ class PicturePainter:
             self._begin(blocks, limits)
         time = f"step {mesh.step}" + ("" if mesh.time is None else f", time {mesh.time:.6g}")
         self._plotter.add_text(time, font_size=10, name="time")
+        self._plotter.suppress_rendering = False
+        self._plotter.render()
         return self._plotter.screenshot(None, return_img=True)
 
     def _begin(self, blocks: dict[str, Any], limits: tuple[float, float]) -> None:
@@ -161,12 +168,10 @@ class PicturePainter:
 
     def _colored(self, mesh: MeshStep) -> Iterator[tuple[str, Any]]:
         """Yields the blocks that have the field, each with it alone; a vector becomes its magnitude."""
-        field = self._style.field
-        for name, grid in self._views.blocks(replace(mesh, fields=_scalars(mesh, field))).items():
+        for name, grid in self._surfaces.blocks(mesh, _scalars(mesh, self._style.field)).items():
             block = self._pyvista.wrap(grid)
-            if field in block.array_names:
-                block.set_active_scalars(field)
-                yield name, block
+            block.set_active_scalars(self._style.field)
+            yield name, block
 
 
 def _scalars(mesh: MeshStep, field: str) -> tuple[MeshField, ...]:
@@ -208,10 +213,13 @@ class PictureFiles:
 
     def __init__(self, pattern: str | os.PathLike[str]) -> None:
         self._pattern = os.fspath(pattern)
-        found = re.findall(r"%(?:%|0?\d{0,2}d|.?)", self._pattern)
-        numbers = [word for word in found if word.endswith("d")]
-        if len(numbers) != 1 or set(found) - {*numbers, "%%"} or Path(self._pattern).suffix.lower() != ".png":
+        found = list(re.finditer(r"%(?:%|0?\d{0,2}d|.?)", self._pattern))
+        numbers = [word for word in found if word[0].endswith("d")]
+        others = {word[0] for word in found if word not in numbers} - {"%%"}
+        if len(numbers) != 1 or others or Path(self._pattern).suffix.lower() != ".png":
             raise InvalidArgument(self._pattern, "name PNG files with the step's number: pic-%04d.png")
+        self._number = numbers[0][0]
+        self._before, self._after = self._pattern[: numbers[0].start()], self._pattern[numbers[0].end() :]
 
     def path(self, step: int) -> Path:
         """Returns the path of a picture."""
@@ -219,21 +227,34 @@ class PictureFiles:
 
     def has(self, step: int, version: str) -> bool:
         """Whether the picture of these objects exists."""
-        path = self.path(step)
-        if not path.exists():
-            return False
+        return self._chunk(self.path(step), _VERSION) == version
+
+    def of(self, series: str) -> list[Path]:
+        """Returns the pictures of a mesh that exist, in the order of their steps."""
+        before, after = (part.replace("%%", "%") for part in (self._before, self._after))
+        found = []
+        for path in glob.glob(f"{glob.escape(before)}*{glob.escape(after)}"):  # noqa: PTH207 (an absolute pattern)
+            digits = path[len(before) : len(path) - len(after)]
+            if digits.isdecimal() and self._number % int(digits) == digits and self._chunk(path, _SERIES) == series:
+                found.append((int(digits), Path(path)))
+        return [path for _, path in sorted(found)]
+
+    @staticmethod
+    def _chunk(path: str | Path, name: str) -> str | None:
         images = _forks.needed("PIL.Image", "mesh")
         try:
             with images.open(path) as image:
-                return bool(image.info.get(_CHUNK) == version)
+                found: str | None = image.info.get(name)
         except OSError:
-            return False
+            return None
+        return found
 
-    def write(self, step: int, version: str, pixels: Any) -> Path:
-        """Writes a picture; it appears complete."""
+    def write(self, step: int, version: str, series: str, pixels: Any) -> Path:
+        """Writes the picture of a step of a mesh; it appears complete."""
         images = _forks.needed("PIL.Image", "mesh")
         chunks = _forks.needed("PIL.PngImagePlugin", "mesh").PngInfo()
-        chunks.add_text(_CHUNK, version)
+        chunks.add_text(_VERSION, version)
+        chunks.add_text(_SERIES, series)
         path = self.path(step)
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:

@@ -248,16 +248,15 @@ class RankJoin:
             for rank, mesh in parts
             for one in mesh.fields
         ]
-        first = meshes[0]
         notes = dict.fromkeys(note for mesh in meshes for note in mesh.notes)
         return MeshStep(
             known.points,
             known.blocks,
             known.sets,
             tuple(fields),
-            first.step,
-            first.time,
-            first.globals,
+            meshes[0].step,
+            next((mesh.time for mesh in meshes if mesh.time is not None), None),
+            next((mesh.globals for mesh in meshes if mesh.globals), {}),
             known.title,
             tuple(notes),
         )
@@ -266,6 +265,9 @@ class RankJoin:
 def _domains(tree: Tree) -> list[tuple[str, Node]]:
     if isinstance(tree, dict) and "coordsets" in tree:
         return [("", tree)]
+    if tree is None or (isinstance(tree, (dict, list)) and not tree):
+        # A rank without a part of the mesh.
+        return []
     children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     found = [(str(name), child) for name, child in children if isinstance(child, dict) and "coordsets" in child]
     if not found:
@@ -331,7 +333,7 @@ def _joined(parts: Sequence[tuple[str, MeshStep]], endings: Sequence[_NameEnding
             blocks[name + ending.blocks] = replace(block, points=block.points + ending.points)
         for name, one_set in part.sets.items():
             sets[name + ending.sets] = replace(one_set, points=one_set.points + ending.points)
-    return MeshStep(points, blocks, sets, title=parts[0][1].title)
+    return MeshStep(points, blocks, sets, title=next((part.title for _, part in parts if part.title), ""))
 
 
 def _static_mesh(domain: Node, work: _TreeWork) -> MeshStep:

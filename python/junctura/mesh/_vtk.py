@@ -6,8 +6,9 @@ components. Steps of a series share points and cells: these are made once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSt
 
 if TYPE_CHECKING:
     import pyvista
+
+
+# Shapes whose surface has no points of its own.
+_SOLIDS = ("tet", "pyramid", "wedge", "hex", "structured")
 
 
 class _SharedPoints:
@@ -147,6 +152,72 @@ class MeshViews:
             for index, component in enumerate(one.values):
                 found.SetComponentName(index, component)
         return found
+
+
+class MeshSurfaces:
+    """Makes what a picture shows of the meshes of a series: the surfaces of solid blocks, and other blocks as they are.
+
+    Steps of a series share surfaces, as `MeshViews` shares cells: a step costs what its surface costs.
+
+    Raises
+    ------
+    ImportError
+        Without VTK: ``pip install 'junctura[mesh]'``.
+
+    """
+
+    def __init__(self) -> None:
+        self._views = MeshViews()
+        self._numpy = _forks.needed("vtkmodules.util.numpy_support", "mesh")
+        self._geometry = _forks.needed("vtkmodules.vtkFiltersGeometry", "mesh")
+        self._mesh: MeshStep | None = None
+        self._surfaces: dict[str, _Surface] = {}
+
+    def blocks(self, mesh: MeshStep, fields: Iterable[MeshField]) -> dict[str, Any]:
+        """Returns a vtkDataSet for each block that has one of the fields, which are scalars."""
+        # Of two fields on one block, that of points is shown.
+        fields = sorted(fields, key=lambda one: one.association == "vertex")
+        if not mesh.shares(self._mesh):
+            self._mesh, self._surfaces = mesh, {}
+        found = {}
+        for name, block in mesh.blocks.items():
+            for one in fields:
+                if one.on == (name if one.association == "element" else block.points):
+                    found[name] = self._block(mesh, name, one)
+        return found
+
+    def _block(self, mesh: MeshStep, name: str, field: MeshField) -> Any:
+        if mesh.blocks[name].shape not in _SOLIDS or mesh.blocks[name].rank != 3:
+            return self._views.blocks(replace(mesh, fields=(field,)))[name]
+        if name not in self._surfaces:
+            self._surfaces[name] = self._surface(self._views.blocks(replace(mesh, fields=()))[name])
+        surface = self._surfaces[name]
+        shown = surface.cells.NewInstance()
+        shown.CopyStructure(surface.cells)
+        is_of_cells = field.association == "element"
+        numbers = surface.cell_numbers if is_of_cells else surface.point_numbers
+        array = self._numpy.numpy_to_vtk(np.ascontiguousarray(field.values[""])[numbers])
+        array.SetName(field.name)
+        (shown.GetCellData() if is_of_cells else shown.GetPointData()).AddArray(array)
+        return shown
+
+    def _surface(self, grid: Any) -> _Surface:
+        extract = self._geometry.vtkGeometryFilter()
+        extract.PassThroughPointIdsOn()
+        extract.PassThroughCellIdsOn()
+        extract.SetInputData(grid)
+        extract.Update()
+        cells = extract.GetOutput()
+        points = cells.GetPointData().GetArray(extract.GetOriginalPointIdsName())
+        faces = cells.GetCellData().GetArray(extract.GetOriginalCellIdsName())
+        return _Surface(cells, self._numpy.vtk_to_numpy(points), self._numpy.vtk_to_numpy(faces))
+
+
+class _Surface(NamedTuple):
+    cells: Any
+    point_numbers: Array
+    """Of each point, that of the block."""
+    cell_numbers: Array
 
 
 def to_vtk(mesh: MeshStep) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import signal
 import sys
@@ -18,20 +17,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from junctura._pool_options import DEFAULT_POOL, add_pool_options
 from junctura._progress import counted, say, status_of, status_of_error, worded
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.field_source import is_served
 from junctura.products._input.patience import END_S
-from junctura.products._map.styling.ranges import doubts, has_range, range_of
+from junctura.products._map.styling.ranges import doubts, has_range, range_of, unfit_units
 from junctura.products._outputs._parameters import is_known
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN
 from junctura.products._view import ProductsView
 from junctura.products._workers.crew import ForkServerProcess, load
 
-_POOL = "unix:default"
 # Maximum number of failures shown; --json has all.
 _SHOWN = 20
 _WORKERS_SHOWN = 8
@@ -91,19 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="recipes for products, or a plan; in YAML")
-    add(
-        "--pool",
-        default=os.environ.get("JUNCTURA_POOL") or None,
-        metavar="URL",
-        help="the pool of the fields ($JUNCTURA_POOL, else unix:default)",
-    )
-    add(
-        "--as",
-        dest="name",
-        default=os.environ.get("JUNCTURA_NAME") or "junctura run",
-        metavar="NAME",
-        help="the name of this client in the pool",
-    )
+    add_pool_options(parser, "junctura run")
     text = "a store behind the pool: its fields are used, too; where no pool is served, it alone"
     add("--behind", metavar="URL", help=text)
     add("--out", type=Path, default=Path("products"), metavar="FOLDER", help="the folder of the products (products)")
@@ -147,9 +134,9 @@ def _pool_of(given: argparse.Namespace) -> str | None:
     """Returns the pool of the fields; None: a store has them, no pool was named, and none is served at the default
     URL.
     """
-    if given.pool is None and given.behind and not given.until_gone and not is_served(_POOL):
+    if given.pool is None and given.behind and not given.until_gone and not is_served(DEFAULT_POOL):
         return None
-    return str(given.pool or _POOL)
+    return str(given.pool or DEFAULT_POOL)
 
 
 def _is_started(given: argparse.Namespace) -> bool:
@@ -175,6 +162,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     unknown = {recipe.product: _unknown(recipe) for recipe in recipes}
     without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
     doubtful = {recipe.product: doubts(recipe) for recipe in recipes}
+    misfits = {recipe.product: unfit_units(recipe) for recipe in recipes}
     for one in listed:
         files, of = counted(len(one["files"]), "file"), counted(one["inputs"], "field")
         print(f"{one['product']}: {files} of {of}, {one['files'][0]} the first")
@@ -182,7 +170,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
             print(f"  from {source}")
         for param in unknown.get(one["product"], ()):
             print(f"  ecCodes knows no parameter {param}{_meant(param)}")
-        for doubt in doubtful.get(one["product"], ()):
+        for doubt in (*doubtful.get(one["product"], ()), *misfits.get(one["product"], ())):
             print(f"  {doubt}")
         if one["product"] in without_range:
             print("  each map has a range of colors of its own: write range or levels for one range of all")

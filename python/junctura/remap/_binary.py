@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from junctura import _native
+from junctura._near_file import near_file
 from junctura.errors import InvalidArgument, Io, NotFound
 
 _MAGIC = b"JCTWGHTS"
@@ -24,7 +25,7 @@ def read(path: str | os.PathLike[str]) -> _native._Weights | None:
                 return None
             return _native._Weights.decode(start + file.read())
     except FileNotFoundError as error:
-        raise NotFound(str(path), "there is no such file") from error
+        raise NotFound(str(path), f"there is no such file{near_file(path)}") from error
     except OSError as error:
         raise Io(str(path), str(error)) from error
 

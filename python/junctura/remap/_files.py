@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from junctura._near_file import near_file
 from junctura._xarray.label_attributes import needed
 from junctura.errors import Corrupt, InvalidArgument, Io, NotFound, Unsupported
 
@@ -89,7 +90,7 @@ def _opened(path: str | os.PathLike[str]) -> Any:
     try:
         data = netcdf.Dataset(os.fspath(path))
     except FileNotFoundError as error:
-        raise NotFound(str(path), "there is no such file") from error
+        raise NotFound(str(path), f"there is no such file{near_file(path)}") from error
     except OSError as error:
         raise Io(str(path), str(error)) from error
     # Raw numbers: netCDF's fill value is an ordinary number here.

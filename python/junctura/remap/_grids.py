@@ -34,6 +34,8 @@ def _mask(given: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np
     cells = with_mask(given)
     # A cell with a missing mask takes no part: xarray's `where` makes masks of 1 and NaN.
     values = np.asarray(np.ma.getdata(cells))
+    if values.dtype.kind not in "biuf":
+        raise InvalidArgument("grid", f"the mask has elements of type {values.dtype}: expected booleans or numbers")
     missing = np.ma.getmaskarray(cells) | (np.isnan(values) if values.dtype.kind == "f" else np.False_)
     mask = values.astype(np.bool_) & ~missing
     if mask.shape != shape:

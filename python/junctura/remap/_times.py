@@ -65,7 +65,7 @@ def at_times(
     ------
     tuple
         The requested time, and the field: double precision if it was computed (single for float32), else the values of
-        the step, which are read-only if they are a payload of the pool.
+        the step, which are read-only if they are a payload of the pool, else a copy.
 
     Raises
     ------
@@ -167,7 +167,8 @@ class _Fields:
         number, share = uses[0]
         values = self.held[number]
         if len(uses) == 1 and share == divisor == 1:
-            return values
+            # Later times need the step as it is, whatever is done to what is yielded.
+            return values.copy() if values.flags.writeable else values
         dtype = np.float32 if values.dtype == np.float32 else np.float64
         total: Array = values.astype(np.float64) * share
         for number, share in uses[1:]:

@@ -22,7 +22,15 @@ Norm: TypeAlias = Literal["whole", "destarea", "fracarea"]
 
 
 class Conservation(NamedTuple):
-    """Integrals over area of a field before and after regridding."""
+    """Integrals over area of a field before and after regridding.
+
+    Examples
+    --------
+    >>> kept = junctura.remap.Conservation(source=2.0, target=1.5, relative_error=0.25)
+    >>> kept.source - kept.target
+    0.5
+
+    """
 
     source: float
     """Over the part of the source that takes part and is not missing."""

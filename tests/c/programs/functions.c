@@ -80,6 +80,42 @@ static void offers(jct_pool_t *pool) {
     jct_attributes_free(key);
 }
 
+/* Copies into memory that was used before, and that was not: at once, in parts, and also by its address. */
+static void allocations(jct_pool_t *pool) {
+    enum { BYTES = 200000 };
+    static unsigned char source[BYTES];
+    for (size_t at = 0; at < BYTES; at++) source[at] = (unsigned char)(at % 251);
+    jct_attributes_t *key = named("written");
+    jct_allocation_t *allocation;
+    jct_object_t *object;
+    void *data;
+    size_t bytes;
+    for (int turn = 0; turn < 4; turn++) {
+        OK(jct_allocate(pool, BYTES, &allocation, turn % 2 ? &data : NULL));
+        RETURNS(JCT_INVALID_ARGUMENT, jct_allocation_write(allocation, 1, source, BYTES));
+        OK(jct_allocation_write(allocation, 0, source, 3));
+        OK(jct_allocation_write(allocation, 100003, source + 100003, BYTES - 100003));
+        OK(jct_allocation_write(allocation, 3, source + 3, 100000));
+        unsigned char *memory = jct_allocation_data(allocation, &bytes);
+        EXPECT(bytes == BYTES && !memcmp(memory, source, BYTES));
+        memory[7] = 1;
+        OK(jct_allocation_offer(allocation, key, "retention=released:1"));
+        OK(jct_demand_key(pool, key, NULL, 10, &object));
+        const unsigned char *payload = jct_object_data(object, &bytes);
+        EXPECT(bytes == BYTES && payload[7] == 1 && !memcmp(payload + 8, source + 8, BYTES - 8));
+        jct_object_release(object);
+        OK(jct_withdraw_all(pool, "name=written", "force,forget", 10, NULL));
+    }
+    OK(jct_allocate(pool, 3, &allocation, NULL));
+    OK(jct_allocation_write(allocation, 1, "bc", 2));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_allocation_write(allocation, SIZE_MAX, "bc", 2));
+    EXPECT(!memcmp(jct_allocation_data(allocation, NULL), "\0bc", 3));
+    jct_allocation_free(allocation);
+    EXPECT(!jct_allocation_data(NULL, &bytes) && bytes == 0);
+    RETURNS(JCT_INVALID_ARGUMENT, jct_allocation_write(NULL, 0, "bc", 2));
+    jct_attributes_free(key);
+}
+
 static void pipelines(jct_pool_t *pool) {
     jct_pipeline_t *pipeline;
     jct_allocation_t *allocation;
@@ -342,6 +378,23 @@ static void bundles(jct_pool_t *pool) {
     jct_bundle_close(mine);
     jct_bundle_close(yours);
 
+    jct_pipeline_t *members;
+    OK(jct_attributes_set_text(first, "name", "b5"));
+    OK(jct_attributes_set_text(second, "name", "b6"));
+    OK(jct_bundle_open(pool, NULL, NULL, NULL, &mine));
+    OK(jct_bundle_pipeline(mine, "window=1", &members));
+    OK(jct_pipeline_offer(members, first, "one", 3, NULL));
+    OK(jct_bundle_allocate(mine, 100000, &allocation, NULL));
+    OK(jct_pipeline_offer_allocation(members, allocation, second, NULL));
+    OK(jct_pipeline_flush(members));
+    jct_pipeline_close(members);
+    RETURNS(JCT_NOT_FOUND, jct_demand(pool, "name=b5", NULL, 0, &object));
+    OK(jct_bundle_seal(mine, &objects));
+    EXPECT(objects == 2);
+    jct_bundle_close(mine);
+    RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_pipeline(NULL, NULL, &members));
+    EXPECT(!members);
+
     OK(jct_bundle_open(pool, "", NULL, "", &mine));
     OK(jct_bundle_abort(mine));
     RETURNS(JCT_CLOSED, jct_bundle_wait(mine, -1, NULL));
@@ -376,6 +429,40 @@ static void start_of_a_large_array(void) {
 }
 
 /* Two ranks have rows of 4 x 6 numbers; three want columns, in the order of Fortran. */
+/* An array is a member of a bundle that its ranks share. */
+static void pieces_in_a_bundle(jct_pool_t *pool, const jct_layout_t *rows) {
+    jct_bundle_t *alone, *one, *other;
+    jct_attributes_t *key = named("member");
+    jct_layout_t *whole;
+    float piece[12] = {0}, all[24];
+    uint64_t objects;
+    OK(jct_layout_parse("shape=4x6", &whole));
+    OK(jct_bundle_open(pool, "run/step=1", NULL, "members=2", &one));
+    OK(jct_bundle_open(pool, "run/step=1", NULL, NULL, &other));
+    OK(jct_bundle_offer_piece(one, rows, 0, "f4", key, piece, sizeof piece, "retention=withdrawn,schema=free"));
+    RETURNS(JCT_CONFLICT, jct_bundle_offer_piece(other, whole, 0, "f4", key, all, sizeof all, NULL));
+    piece[11] = 23;
+    RETURNS(JCT_ALREADY_EXISTS, jct_bundle_offer_piece(other, rows, 0, "f4", key, piece, sizeof piece, NULL));
+    OK(jct_bundle_offer_piece(other, rows, 1, "f4", key, piece, sizeof piece, NULL));
+    RETURNS(JCT_NOT_FOUND, jct_demand_array(pool, key, whole, 0, "f4", all, sizeof all, NULL, 0));
+    jct_attributes_t *time = named("time");
+    OK(jct_bundle_offer(one, time, "1", 1, NULL));
+    OK(jct_bundle_wait(other, 60, &objects));
+    EXPECT(objects == 4);
+    OK(jct_demand_array(pool, key, whole, 0, "f4", all, sizeof all, NULL, 0));
+    EXPECT(all[11] == 0 && all[23] == 23);
+    RETURNS(JCT_BUNDLE_CLOSED, jct_bundle_offer_piece(one, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    jct_bundle_close(one);
+    jct_bundle_close(other);
+    OK(jct_bundle_open(pool, NULL, NULL, NULL, &alone));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_offer_piece(alone, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_offer_piece(NULL, rows, 0, "f4", time, piece, sizeof piece, NULL));
+    jct_bundle_close(alone);
+    jct_layout_free(whole);
+    jct_attributes_free(key);
+    jct_attributes_free(time);
+}
+
 static void arrays(jct_pool_t *pool) {
     jct_layout_t *rows, *columns, *blocks;
     uint64_t number;
@@ -412,9 +499,19 @@ static void arrays(jct_pool_t *pool) {
         EXPECT(part[i] == 6 * (i % 4) + 2 + i / 4);
     OK(jct_demand_array(pool, key, blocks, 0, "f8", piece, sizeof piece, "schema=free", 60));
     EXPECT(piece[0] == 12 && piece[11] == 23);
+    /* The key is freed with the pieces, whose bytes are others now. */
+    memset(piece, 0, sizeof piece);
+    RETURNS(JCT_ALREADY_EXISTS, jct_offer_piece(pool, rows, 0, "f8", key, piece, sizeof piece, NULL));
+    RETURNS(JCT_CONFLICT, jct_offer_piece(pool, rows, 0, "i8", key, piece, sizeof piece, NULL));
+    uint64_t freed;
+    OK(jct_withdraw(pool, key, "forget", 60, &freed));
+    EXPECT(freed == 1);
+    for (uint64_t rank = 0; rank < 2; rank++)
+        OK(jct_offer_piece(pool, rows, rank, "f8", key, piece, sizeof piece, "retention=withdrawn"));
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "f8", part, 8, NULL, 60));
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "no type", part, 8, NULL, 60));
     jct_attributes_free(key);
+    pieces_in_a_bundle(pool, rows);
 
     jct_exchange_t *to, *from;
     jct_layout_t *whole;
@@ -454,6 +551,12 @@ static void close_pool(jct_pool_t *pool) {
     EXPECT(json[0] == '{');
     EXPECT(strstr(json, "step=36, of=240"));
     jct_free(json);
+    OK(jct_pool_explain(pool, "name=none", &json));
+    EXPECT(strstr(json, "\"matches\":0") && strstr(json, "\"without\":["));
+    jct_free(json);
+    RETURNS(JCT_INVALID_SELECTOR, jct_pool_explain(pool, "name=", &json));
+    EXPECT(!json);
+    RETURNS(JCT_NOT_FOUND, jct_pool_explain(pool, "{space=default}{}{name=none}", &json));
     RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, "two\nlines"));
     RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, NULL));
     EXPECT(strchr(jct_pool_url(pool), ':'));
@@ -473,6 +576,7 @@ int main(int count, char **words) {
     library();
     attributes(pool);
     offers(pool);
+    allocations(pool);
     pipelines(pool);
     pending(pool);
     requirements(pool);

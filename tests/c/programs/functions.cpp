@@ -91,6 +91,7 @@ static void offers(const Pool &pool) {
     pool.note("step=36, of=240");
     pool.sync(60);
     EXPECT(pool.stat().find("step=36, of=240") != std::string::npos);
+    EXPECT(pool.explain("name=none").find("\"matches\":0") != std::string::npos);
     EXPECT(pool.stat()[0] == '{' && pool.descriptor() > 0 && pool.url().find(':') != std::string::npos);
 
     auto memory = pool.allocate<float>(2000);
@@ -204,6 +205,15 @@ static void arrays(const Pool &pool) {
     }
     const std::vector<float> part = pool.demand_array<float>(key, columns, 1, 60);
     EXPECT(part == (std::vector<float>{2, 8, 14, 20, 3, 9, 15, 21}));
+    const Attributes within = named("within");
+    const junctura::Bundle bundle = pool.bundle("step", "members=1");
+    for (std::uint64_t rank = 0; rank < 2; rank++) {
+        EXPECT(code_of([&] { pool.demand("name=within", 0); }) == JCT_NOT_FOUND);
+        bundle.offer_piece(rows, rank, within, std::vector<float>(12, static_cast<float>(rank)), "schema=free");
+    }
+    EXPECT(bundle.wait(60) == 3);
+    EXPECT((pool.demand_array<float>(within, columns, 0, 60) == std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1}));
+    EXPECT(code_of([&] { pool.bundle().offer_piece(rows, 0, within, std::vector<float>(12)); }) == JCT_INVALID_ARGUMENT);
     std::array<double, 8> mine{};
     const auto exchange = pool.exchange<double>(columns, 2, run);
     exchange.get(step, mine, 60);

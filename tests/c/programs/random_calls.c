@@ -59,17 +59,19 @@ static int sets_call(size_t at) {
 static int offers_call(size_t at) {
     static const char payload[100000];
     void *data;
+    size_t bytes;
     uint64_t count;
     jct_attributes_t *set = number(8) ? sets[number(HANDLES)] : NULL;
-    switch (number(7)) {
+    switch (number(8)) {
     case 0:
     case 1:
         return jct_offer(pool, set, number(9) ? payload : NULL, number(number(2) ? 100 : sizeof payload), options());
     case 2:
         jct_allocation_free(allocations[at]);
         count = number(4) ? number(200000) : 0;
-        int code = jct_allocate(pool, count, &allocations[at], &data);
-        if (code == JCT_OK)
+        int is_filled = number(2) > 0;
+        int code = jct_allocate(pool, count, &allocations[at], is_filled ? &data : NULL);
+        if (code == JCT_OK && is_filled)
             memset(data, 1, count);
         return code;
     case 3: {
@@ -79,8 +81,13 @@ static int offers_call(size_t at) {
                          : jct_allocation_stage(taken, bundles[number(HANDLES)], set, options());
     }
     case 4:
-        return jct_wanted(pool, set, options(), &count);
+        if (number(4))
+            return jct_allocation_write(allocations[at], number(100000), payload, number(sizeof payload));
+        jct_allocation_data(allocations[at], &bytes);
+        return 0;
     case 5:
+        return jct_wanted(pool, set, options(), &count);
+    case 6:
         return jct_withdraw(pool, set, number(2) ? "force" : options(), 0, number(2) ? &count : NULL);
     default:
         return number(20) ? 0 : jct_withdraw_all(pool, word(), "force", 0, &count);
@@ -183,7 +190,8 @@ static int pipelines_call(size_t at) {
     switch (number(6)) {
     case 0:
         jct_pipeline_close(pipelines[at]);
-        return jct_pipeline_open(pool, options(), &pipelines[at]);
+        return number(2) ? jct_pipeline_open(pool, options(), &pipelines[at])
+                         : jct_bundle_pipeline(bundles[number(HANDLES)], options(), &pipelines[at]);
     case 1:
     case 2:
         return jct_pipeline_offer(pipelines[at], sets[number(HANDLES)], "payload", number(8), options());

@@ -128,6 +128,8 @@ contains
     call pool%sync(60.0_real64)
     call pool%counters(json)
     call expect(json(1:1) == '{', 'counters')
+    call pool%explain('name=none', json)
+    call expect(index(json, '"matches":0') > 0, 'explain')
     call expect(index(json, 'step=36, of=240') > 0, 'note')
     call pool%descriptor(stat)
     call expect(stat > 0, 'descriptor')
@@ -478,6 +480,7 @@ contains
   subroutine exchanges()
     type(layout_t) :: rows, columns
     type(exchange_t) :: to, from
+    type(bundle_t) :: together
     type(attributes_t) :: run, step
     real(real64) :: whole(4, 6), part(4, 2), halo(0:5, 2)
     real(real32) :: short(4, 2)
@@ -495,6 +498,21 @@ contains
     call expect(all_equal(part, whole(:, 3:4)), 'once')
     call pool%demand_array(step, columns, 2, short)
     call expect(short(4, 2) == 24, 'converted')
+
+    call step%set('name', 'within')
+    call together%open(pool, 'step', options='members=1')
+    do rank = 0, 1
+      call pool%demand_array(step, columns, 1, part, timeout=0.0_real64, stat=stat)
+      call expect(stat == JCT_NOT_FOUND, 'a bundle that lacks a piece')
+      call together%offer_piece(rows, rank, step, whole(2 * rank + 1:2 * rank + 2, :), 'schema=free')
+    end do
+    call together%wait(60.0_real64)
+    call pool%demand_array(step, columns, 1, part)
+    call expect(all_equal(part, whole(:, 3:4)), 'an array of a bundle')
+    call together%open(pool)
+    call together%offer_piece(rows, 0, step, whole(1:2, :), stat=stat)
+    call expect(stat == JCT_INVALID_ARGUMENT, 'a bundle without a path')
+    call together%close()
 
     call step%set('name', 'sst')
     call step%set('step', '1')

@@ -166,6 +166,10 @@ def exchange(pool: junctura.Pool) -> float:
     layout = junctura.Layout(shape=(4, 6), grid=(2, 1))
     for rank in range(layout.ranks):
         pool.offer_piece(np.full(layout.extents(rank)[0], float(rank)), layout, rank, name="pieces")
+    with pool.bundle("pieces/step") as step:
+        for rank in range(layout.ranks):
+            step.offer_piece(np.zeros(layout.extents(rank)[0]), layout, rank, name="together")
+    pool.withdraw_all("name=together")
     mine = pool.demand_array("name=pieces", "shape=4x6 grid=1x3", 2)
     plan: junctura.Plan = layout.plan("shape=4x6 grid=1x3", 2)
     assert plan.partners == [(0, 4), (1, 4)]

@@ -42,6 +42,20 @@ bool jmpi_next(const char *name, void *place) {
     return address != NULL;
 }
 
+bool jmpi_next_of_counts(const char *name, void *place, bool *is_narrow) {
+    char plain[64];
+    size_t letters = strlen(name);
+    *is_narrow = false;
+    if (jmpi_next(name, place))
+        return true;
+    if (letters < 3 || letters >= sizeof plain || strcmp(name + letters - 2, "_c"))
+        return false;
+    memcpy(plain, name, letters - 2);
+    plain[letters - 2] = 0;
+    *is_narrow = jmpi_next(plain, place);
+    return *is_narrow;
+}
+
 static void *find_constant(const char *name) {
     void *address = dlsym(RTLD_DEFAULT, name);
     if (!address && mpi_library())

@@ -13,7 +13,9 @@ use junctura_model::{Attribute, RecordRef};
 use junctura_terminal::output::StandardOutput;
 use serde_json::json;
 
-use crate::attributes::{AttributePair, given, pair, pictured};
+use junctura_model::selector::slips::pictured;
+
+use crate::attributes::{AttributePair, given, pair};
 use crate::model::schema_files;
 use crate::store::{self, StoreArguments};
 use crate::today::today;

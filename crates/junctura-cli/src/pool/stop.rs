@@ -1,6 +1,6 @@
 //! `junctura pool stop` shuts the server of a pool down in order.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Code, Pool, Result};
@@ -39,12 +39,15 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Runs the command.
 pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
-    let builder = arguments.pool.reader("junctura pool stop").visitor(true);
-    let pool = open_served(&arguments.pool.pool, || interrupt.watch(builder).open())?;
+    let deadline = arguments
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let builder = interrupt.watch(arguments.pool.reader("junctura pool stop").visitor(true));
+    let pool = open_served(&arguments.pool.pool, || arguments.pool.open_by(builder, deadline))?;
     let timeout = if arguments.now {
         Some(Duration::ZERO)
     } else {
-        arguments.timeout
+        deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     };
     match wait_for_the_end(&pool, timeout) {
         Err(left) if arguments.now && left.code() == Code::Timeout => say!("junctura: {}", left.cause()),

@@ -1,6 +1,6 @@
 //! `junctura pool withdraw` and `junctura pool withdraw-all` remove objects by key or by selector.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Code, Error, Pool, Result, Target, WithdrawOptions};
@@ -27,7 +27,7 @@ const RETIRE_EXAMPLES: &str = "Examples:
 /// Options of both commands.
 #[derive(Args, Debug)]
 struct WithdrawMode {
-    /// Maximum wait for requirements that are owed an object (then exit status 4; default: no limit)
+    /// Maximum wait for the server and for requirements that are owed an object (then exit status 4; default: no limit)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "force")]
     timeout: Option<Duration>,
     /// Do not wait: readers that are owed an object get a gap
@@ -75,9 +75,14 @@ pub(crate) struct WithdrawAllArguments {
 }
 
 impl WithdrawMode {
-    fn options(&self) -> WithdrawOptions {
+    fn deadline(&self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// Returns the options, with the time that is left.
+    fn options(&self, deadline: Option<Instant>) -> WithdrawOptions {
         WithdrawOptions {
-            timeout: self.timeout,
+            timeout: deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             force: self.force,
             forget: self.forget,
         }
@@ -101,18 +106,19 @@ impl WithdrawMode {
 
 /// Withdraws one object.
 pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
+    let deadline = arguments.how.deadline();
     let pool = arguments
         .pool
-        .connect_to_read(&InterruptFlag::install()?, "junctura pool withdraw")?;
-    let versions = arguments.withdraw(&pool)?;
+        .connect_by(&InterruptFlag::install()?, "junctura pool withdraw", deadline)?;
+    let versions = arguments.withdraw(&pool, deadline)?;
     arguments.how.say("version", versions)
 }
 
 impl WithdrawArguments {
-    fn withdraw(&self, pool: &Pool) -> Result<u64> {
+    fn withdraw(&self, pool: &Pool, deadline: Option<Instant>) -> Result<u64> {
         let in_schema = |target: Target<'_>| match &self.schema {
-            Some(name) => pool.withdraw(target.in_schema(name), self.how.options()),
-            None => pool.withdraw(target, self.how.options()),
+            Some(name) => pool.withdraw(target.in_schema(name), self.how.options(deadline)),
+            None => pool.withdraw(target, self.how.options(deadline)),
         };
         if let [key] = self.key.as_slice()
             && key.starts_with('{')
@@ -132,11 +138,12 @@ impl WithdrawArguments {
 
 /// Withdraws all matching objects.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
+    let deadline = arguments.how.deadline();
     let pool = arguments
         .pool
-        .connect_to_read(&InterruptFlag::install()?, "junctura pool withdraw-all")?;
+        .connect_by(&InterruptFlag::install()?, "junctura pool withdraw-all", deadline)?;
     let selector = selector_of_present(&arguments.selectors, &pool)?;
-    let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
+    let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options(deadline)), &selector)?;
     if objects == 0 {
         note_unknown_in(&pool, &selector)?;
     }

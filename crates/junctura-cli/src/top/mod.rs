@@ -42,7 +42,8 @@ const DELAY_MIN: Duration = Duration::from_millis(100);
 ///
 /// Shows rates, memory, and warnings; and tables of components (clients whose names differ in numbers only), named
 /// requirements, clients, datasets, and clients that wait. The numbers are those of the board: the server does nothing for them, and
-/// they are shown when it hangs. The pool is on this machine. Press ? for the keys.
+/// they are shown when it hangs. A server that takes the place of one that has ended is shown as soon as it answers. The pool is on this
+/// machine. Press ? for the keys.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArguments {
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: &TopArguments, program: &ProgramWords) -> Result<()
     };
     if arguments.once {
         let interrupt = InterruptFlag::install()?;
-        let board = arguments.board()?;
+        let board = board_of(&arguments.pool)?;
         let look = frame::BoardLook::new(&board);
         frame::pause(arguments.delay);
         interrupt.check()?;
@@ -159,14 +160,14 @@ pub(crate) fn run(arguments: &TopArguments, program: &ProgramWords) -> Result<()
     show(arguments, order, program)
 }
 
-impl TopArguments {
-    /// # Errors
-    /// `NotFound` where `unix:NAME` has no server, and for a server that hangs and has no board.
-    fn board(&self) -> Result<PoolBoard> {
-        let (url, builder) = (self.pool.pool.clone(), self.pool.reader("junctura top").visitor(true));
-        let answered = within(ANSWER, move || open_served(&url, || builder.open())?.board())?;
-        answered.map_or_else(|| PoolBoard::of_silent_server(&self.pool.pool), Ok)
-    }
+/// Returns the board of a pool's server.
+///
+/// # Errors
+/// `NotFound` where `unix:NAME` has no server, and for a server that hangs and has no board.
+fn board_of(pool: &PoolArguments) -> Result<PoolBoard> {
+    let (url, builder) = (pool.pool.clone(), pool.reader("junctura top").visitor(true));
+    let answered = within(ANSWER, move || open_served(&url, || builder.open())?.board())?;
+    answered.map_or_else(|| PoolBoard::of_silent_server(&pool.pool), Ok)
 }
 
 #[cfg(feature = "top")]
@@ -176,8 +177,8 @@ fn show(arguments: &TopArguments, order: RowOrder, program: &ProgramWords) -> Re
         return Err(Error::new(Code::InvalidArgument, "top", cause));
     }
     let source = screen::TopSource {
-        board: arguments.board()?,
-        url: arguments.pool.pool.clone(),
+        board: board_of(&arguments.pool)?,
+        pool: arguments.pool.clone(),
         delay: arguments.delay,
     };
     let first = arguments.screen.unwrap_or(TopScreen::Components);

@@ -91,11 +91,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<PathBuf> {
 
 /// Returns the MPI that the programs are linked with, or else that of the launcher.
 pub(super) fn family_of(programs: &[PathBuf], launcher: &OsString) -> Result<MpiFamily> {
-    let linked = programs.iter().rev().filter_map(|program| {
-        let output = Command::new("ldd").arg(program).output().ok()?;
-        family_in_libraries(&String::from_utf8_lossy(&output.stdout))
-    });
-    if let Some(family) = linked.into_iter().next() {
+    if let Some(family) = programs.iter().rev().find_map(|program| linked_family(program)) {
         return Ok(family);
     }
     let output = Command::new(launcher).arg("--version").output();
@@ -104,6 +100,12 @@ pub(super) fn family_of(programs: &[PathBuf], launcher: &OsString) -> Result<Mpi
         let cause = "the command does not show whether its MPI is Open MPI or MPICH: name it by --mpi";
         Error::new(Code::InvalidArgument, "--mpi-io", cause)
     })
+}
+
+/// Returns the MPI among the shared libraries of a program.
+pub(super) fn linked_family(program: &Path) -> Option<MpiFamily> {
+    let output = Command::new("ldd").arg(program).output().ok()?;
+    family_in_libraries(&String::from_utf8_lossy(&output.stdout))
 }
 
 /// Reads the list of libraries of a program, as `ldd` prints it.

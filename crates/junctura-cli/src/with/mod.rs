@@ -5,6 +5,7 @@
 
 mod children;
 mod libraries;
+mod mapping;
 mod programs;
 mod summary;
 
@@ -47,7 +48,7 @@ pub(crate) struct WithArguments {
     /// Rules for files of MPI-IO: PATTERN=MODE, separated by commas
     #[arg(long, value_name = "RULES")]
     mpi_io: Option<String>,
-    /// A file that maps variables to further attributes of objects
+    /// A file that maps variables to attributes, and to the schema of their objects
     #[arg(long, value_name = "FILE", requires = "netcdf")]
     map: Option<PathBuf>,
     /// The MPI of the program (default: that of its libraries, or of its launcher)
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &WithArguments, program: &ProgramWords) -> Result<u
         preloaded.push(libraries::find(&folder, "netcdf")?);
     }
     if arguments.mpi_io.is_some() {
+        programs::refuse_static_mpi(&found)?;
         let family = match arguments.mpi {
             Some(family) => family,
             None => libraries::family_of(&found, &arguments.command[0])?,
@@ -89,6 +91,9 @@ pub(crate) fn run(arguments: &WithArguments, program: &ProgramWords) -> Result<u
     let map = arguments.map.as_deref().map(existing).transpose()?;
     // The server of the pool is started, and stays while the program runs.
     let pool = arguments.pool.connect(&InterruptFlag::never(), "junctura with")?;
+    if let Some(map) = &map {
+        mapping::check(map, &pool)?;
+    }
     let reports = tempfile::tempdir().map_err(|error| failed("a folder for reports", &error))?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);

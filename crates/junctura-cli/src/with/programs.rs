@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 
 use junctura::{Code, Error, Result};
 
+use super::libraries::linked_family;
+
 /// At most so many words are looked at: a program is among the first.
 const WORDS_MAX: usize = 64;
 /// At most so many program headers are read.
 const HEADERS_MAX: u64 = 256;
+/// Files are searched in blocks of this size.
+const BLOCK_BYTES: usize = 1 << 20;
 /// The type of the program header that names the dynamic linker.
 const PT_INTERP: u32 = 3;
 
@@ -48,6 +52,38 @@ pub(super) fn refuse_static(programs: &[PathBuf]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses programs that contain MPI itself: they call its functions without the dynamic linker.
+pub(super) fn refuse_static_mpi(programs: &[PathBuf]) -> Result<()> {
+    for program in programs {
+        if is_static(program) == Some(false) && contains(program, b"MPI_File_open") && linked_family(program).is_none()
+        {
+            let cause = "MPI is statically linked into it, so that its calls cannot be intercepted: link it with the shared \
+                         library of MPI";
+            return Err(Error::new(Code::Unsupported, program.display().to_string(), cause));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file contains these bytes: the name of a function that a program imports or, also without symbols, has in its messages.
+fn contains(path: &Path, wanted: &[u8]) -> bool {
+    let Ok(mut file) = File::open(path) else { return false };
+    let mut bytes = vec![0; BLOCK_BYTES];
+    let mut kept = 0;
+    loop {
+        let Ok(got @ 1..) = file.read(&mut bytes[kept..]) else {
+            return false;
+        };
+        let filled = kept + got;
+        if bytes[..filled].windows(wanted.len()).any(|window| window == wanted) {
+            return true;
+        }
+        // The end may be the beginning of the name.
+        kept = filled.min(wanted.len() - 1);
+        bytes.copy_within(filled - kept..filled, 0);
+    }
 }
 
 /// Whether a file is a program without a dynamic linker; `None` for what is no program of this kind of machine, such as a script.
@@ -87,6 +123,17 @@ mod tests {
         assert!(found[0].ends_with("sh"));
         assert_eq!(found[1], Path::new("/bin/sh"));
         assert_eq!(programs_of(&[]), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn bytes_are_found_across_blocks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        let mut bytes = vec![0; BLOCK_BYTES - 5];
+        bytes.extend(b"MPI_File_open");
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(contains(&path, b"MPI_File_open") && !contains(&path, b"MPI_File_close"));
+        refuse_static_mpi(&[path, PathBuf::from("/bin/sh"), PathBuf::from("/missing")]).unwrap();
     }
 
     #[test]

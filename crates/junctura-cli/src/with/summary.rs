@@ -33,6 +33,9 @@ struct FileSum {
     received_bytes: u64,
 }
 
+/// At most so many files are named that were left alone.
+const NAMED_MAX: usize = 5;
+
 /// Prints the sums on standard error.
 pub(super) fn print(folder: &Path) {
     for line in lines(&read(folder)) {
@@ -89,18 +92,29 @@ fn lines(reports: &[ProcessReport]) -> Vec<String> {
         };
         lines.push(format!("{library}: {path} ({mode}, {processes}): {}", parts.join("; ")));
     }
-    let left = sums.keys().filter(|(_, _, mode)| *mode == "file").count();
+    let left: Vec<&str> = sums
+        .keys()
+        .filter(|(_, _, mode)| *mode == "file")
+        .map(|(_, path, _)| *path)
+        .collect();
     if lines.is_empty() {
-        let seen = match left {
-            0 => {
+        let seen = match left.is_empty() {
+            true => {
                 "no file was opened by a library that can be intercepted; a program may have the library linked statically"
             }
-            _ => "no file matched a rule",
+            false => "no rule puts one of the files that were opened into the pool",
         };
         lines.push(format!("nothing was intercepted: {seen}"));
     }
-    if left > 0 {
-        lines.push(format!("{left} other files were left alone"));
+    if !left.is_empty() {
+        let more = left.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let named = left[..left.len().min(NAMED_MAX)].join(", ");
+        lines.push(format!("left to the real library: {named}{more}"));
     }
     let mut functions: Vec<&str> = reports
         .iter()
@@ -146,7 +160,7 @@ mod tests {
             lines(&reports),
             [
                 "netcdf: wrfout (pool, 2 processes): 5 objects offered, 5.0 KiB",
-                "1 other files were left alone",
+                "left to the real library: wrfout",
                 "executed by the real library: nc_a, nc_b",
             ]
         );
@@ -155,6 +169,11 @@ mod tests {
     #[test]
     fn a_run_without_reports_is_explained() {
         assert!(lines(&[])[0].starts_with("nothing was intercepted: no file was opened"));
-        assert!(lines(&[report("file", 0, &[])])[0].ends_with("no file matched a rule"));
+        let left = lines(&[report("file", 0, &[])]);
+        assert!(
+            left[0].starts_with("nothing was intercepted: no rule puts one of the files"),
+            "{left:?}"
+        );
+        assert_eq!(left[1], "left to the real library: wrfout");
     }
 }

@@ -1,6 +1,10 @@
 //! Random layouts, and what they mean by definition: where each element of each rank lies, one by one.
 
+mod guarded;
+
 use std::sync::Arc;
+
+use guarded::GuardedBytes;
 
 use junctura_copy::{Gather, Pack, Unpack};
 use junctura_layout::{
@@ -205,6 +209,40 @@ impl Case {
             self.judge_messages(&plan, (from, to), &has, wanted);
         }
         self.judge_return(from, &has);
+    }
+
+    /// Copies what each rank wants between memories whose neighboring pages may not be touched.
+    pub(crate) fn judge_guarded(&self, (from, to): (Element, Element), threads: usize) {
+        let fill = |layout: &Layout, rank: u64, bytes: usize| vec![rank as u8; layout.room(rank) as usize * bytes];
+        let has: Vec<Vec<u8>> = (0..self.from.ranks())
+            .map(|rank| fill(&self.from, rank, from.kind.bytes()))
+            .collect();
+        for rank in 0..self.to.ranks() {
+            let plan = Plan::new(&self.from, &self.to, &self.origin, PlanSide::To, rank).unwrap();
+            let gather = Gather::new(&plan, from, to).unwrap();
+            let blank = fill(&self.to, rank, to.kind.bytes());
+            for is_at_end in [true, false] {
+                let pieces = gather
+                    .peers()
+                    .iter()
+                    .map(|&peer| GuardedBytes::new(&has[peer as usize], is_at_end));
+                let pieces: Vec<GuardedBytes> = pieces.collect();
+                let pieces: Vec<&[u8]> = pieces.iter().map(GuardedBytes::bytes).collect();
+                let mut into: Vec<GuardedBytes> = (0..3).map(|_| GuardedBytes::new(&blank, is_at_end)).collect();
+                gather
+                    .clone()
+                    .portable()
+                    .run(&pieces, into[0].bytes_mut(), threads)
+                    .unwrap();
+                gather
+                    .clone()
+                    .streamed()
+                    .run(&pieces, into[1].bytes_mut(), threads)
+                    .unwrap();
+                gather.run(&pieces, into[2].bytes_mut(), threads).unwrap();
+                assert!(into.iter().all(|one| one.bytes() == into[0].bytes()), "{self:?}");
+            }
+        }
     }
 
     /// What has gone into the other layout, all of it, and from there into the first again, is what it was.

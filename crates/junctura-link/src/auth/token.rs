@@ -164,7 +164,9 @@ impl TokenClaims {
             return Err(denied("it is not valid yet"));
         }
         if now >= self.until {
-            return Err(denied("its time to live has expired"));
+            return Err(denied(
+                "its time to live has expired; the operator of the pool makes a new one with `junctura token make`",
+            ));
         }
         Ok(())
     }
@@ -184,6 +186,11 @@ impl TokenClaims {
 /// Whether a text may be the name in a token: it is shown in lists and logs, on one line.
 pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control)
+}
+
+/// Returns the error for a token that the list of the pool does not have.
+pub(crate) fn revoked() -> Error {
+    denied("it was revoked; the operator of the pool makes a new one with `junctura token make`")
 }
 
 /// Returns the error for a refused token; `cause` is the reason, without any part of the token.

@@ -499,7 +499,9 @@ impl GateShared {
         } else {
             StreamRelay::new(side, LocalCarrier::new(local), stream, lease, mirror_bytes)
         };
-        let relay = relay.with_origin(origin);
+        let relay = relay
+            .with_origin(origin)
+            .with_end_reason(self.reason_of(newcomer.number));
         Ok(match joinable {
             None => AdmittedClient::Link(Box::new(relay), None),
             Some((joinable, lead, _)) => AdmittedClient::Link(Box::new(relay.with_sides(lead)), Some(joinable)),

@@ -16,8 +16,10 @@ use crate::auth::handshake::ClientProof;
 use crate::auth::peer_user::AskingSide;
 #[cfg(not(feature = "tls"))]
 use crate::auth::tls::ListVersion;
+use crate::auth::token::revoked;
 #[cfg(feature = "tls")]
 use crate::auth::token_file::ListVersion;
+use crate::relay::EndReason;
 use crate::stream::LinkStream;
 use crate::{LoopbackUsers, TokenAuthority, TokenClaims};
 
@@ -31,6 +33,8 @@ pub(super) struct OpenLink {
     socket: Arc<TcpStream>,
     /// `None`: it has shown none yet, or needs none.
     token: Option<TokenClaims>,
+    /// The reason to end, for its relay, if it has one: the relay sends it to the client, and ends.
+    reason: Option<EndReason>,
 }
 
 /// The state of the list of tokens at the last look.
@@ -49,6 +53,7 @@ impl OpenLink {
             number,
             socket,
             token: None,
+            reason: None,
         }
     }
 
@@ -87,6 +92,16 @@ impl GateShared {
         }
     }
 
+    /// Returns the place for the reason why a link is to end, for its relay.
+    pub(super) fn reason_of(&self, number: u64) -> EndReason {
+        let reason = EndReason::default();
+        let mut state = self.state();
+        if let Some(link) = state.links.iter_mut().find(|link| link.number == number) {
+            link.reason = Some(Arc::clone(&reason));
+        }
+        reason
+    }
+
     /// How long the thread that listens may sleep: as long as it likes where no tokens are asked for.
     pub(super) fn pause(&self) -> Option<Timespec> {
         self.options
@@ -118,15 +133,24 @@ impl GateShared {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs();
+        let mut ending = Vec::new();
         for link in &state.links {
             let Some(token) = &link.token else { continue };
             let is_listed = listed.as_ref().is_none_or(|listed| listed.contains(token));
-            if !is_listed || token.check_time(seconds).is_err() {
-                let (id, name) = (format!("{:08x}", token.id), token.name.as_str());
-                tracing::info!(id, name, is_listed, "a link ends with its token");
-                link.end();
+            let valid = token.check_time(seconds);
+            let Err(error) = valid.and_then(|()| if is_listed { Ok(()) } else { Err(revoked()) }) else {
+                continue;
+            };
+            let (id, name) = (format!("{:08x}", token.id), token.name.as_str());
+            tracing::warn!(id, name, reason = error.cause(), "a link ends with its token");
+            // A relay sends its client the reason. A link that has not ended at the next look is cut.
+            match &link.reason {
+                Some(reason) if reason.set(error).is_ok() => link.end_reading(),
+                _ => ending.push(link),
             }
         }
+        // After the reasons: a relay ends with its reason, and not since another stream of its link was cut.
+        ending.into_iter().for_each(OpenLink::end);
     }
 }
 

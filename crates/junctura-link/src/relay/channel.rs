@@ -649,6 +649,11 @@ impl RelayChannel {
         let _ = self.outbox.push(|out| Reply::Failed(error.into()).encode(0, out));
     }
 
+    /// The server's end: sends the client at the other end an error that concerns its whole connection.
+    pub(crate) fn tell_other_end(&mut self, error: &Error, common: &mut ChannelShared) {
+        self.answer(0, &Reply::Failed(error.into()), common);
+    }
+
     /// Passes on data from the other end, as far as its local end takes it.
     ///
     /// # Errors

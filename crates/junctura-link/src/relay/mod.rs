@@ -18,7 +18,7 @@ pub(crate) mod link_origin;
 pub(crate) mod queue;
 
 use std::io::IoSliceMut;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -80,8 +80,13 @@ pub(crate) struct StreamRelay {
     said: Instant,
     /// Since when nothing more arrives from this side.
     over_since: Option<Instant>,
+    /// The server's end: why the gate ends this link.
+    reason: EndReason,
     rounds: u32,
 }
+
+/// Why a link is to end, set by another thread, which then wakes the relay by the end of its stream.
+pub(crate) type EndReason = Arc<OnceLock<Error>>;
 
 /// Where in the stream from the other end this one is.
 #[derive(Debug)]
@@ -161,6 +166,7 @@ impl StreamRelay {
             heard: now,
             said: now,
             over_since: None,
+            reason: EndReason::default(),
             rounds: 0,
         }
     }
@@ -168,6 +174,12 @@ impl StreamRelay {
     /// Sets the origin of the client, and its token.
     pub(crate) fn with_origin(mut self, origin: LinkOrigin) -> Self {
         self.common.origin = Some(origin);
+        self
+    }
+
+    /// Ends the link when another thread sets a reason, which clients at the other end receive.
+    pub(crate) fn with_end_reason(mut self, reason: EndReason) -> Self {
+        self.reason = reason;
         self
     }
 
@@ -279,6 +291,15 @@ impl StreamRelay {
 
     /// Moves what can be moved at once.
     pub(crate) fn round(&mut self) -> Result<RoundResult> {
+        if let Some(error) = self.reason.get() {
+            for channel in &mut self.channels {
+                channel.tell_other_end(error, &mut self.common);
+            }
+            let error = error.clone();
+            self.flush_stream()?;
+            self.stream.flush()?;
+            return Err(error);
+        }
         let mut has_moved = self.take_local()?;
         has_moved |= self.flush_stream()?;
         if self.is_over() {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::record::RecordRef;
+use crate::record::{RecordRef, text_of};
 use crate::schema::AttrId;
 use crate::selector::expr::raw_items;
 use crate::value::Type;
@@ -79,7 +79,11 @@ pub(super) fn is_shared(dim: Dim) -> bool {
 }
 
 pub(super) fn token(seed: u64, text: &str) -> Token {
-    xxh3_64_with_seed(text.as_bytes(), seed)
+    token_of(seed, text.as_bytes())
+}
+
+fn token_of(seed: u64, text: &[u8]) -> Token {
+    xxh3_64_with_seed(text, seed)
 }
 
 /// The bit for a token in the mask of its dimension.
@@ -91,6 +95,8 @@ pub(super) fn lane_bit(token: Token) -> u16 {
 /// The dimensions that any selector uses, and the positions of their masks.
 pub(super) struct AskedDimensions {
     counts: Vec<u32>,
+    /// The greatest ID of an attribute whose dimension is asked about; that of undeclared ones, where one of theirs is.
+    last: Option<AttrId>,
     lists: DimensionSet,
     lanes: [u8; DIMS],
     lanes_given: u8,
@@ -102,6 +108,7 @@ impl Default for AskedDimensions {
     fn default() -> Self {
         AskedDimensions {
             counts: vec![0; DIMS],
+            last: None,
             lists: DimensionSet::default(),
             lanes: [NO_LANE; DIMS],
             lanes_given: 0,
@@ -113,6 +120,9 @@ impl AskedDimensions {
     /// A selector asks about this dimension, whose values may be lists.
     pub(super) fn add(&mut self, dim: Dim, list: bool) {
         self.counts[usize::from(dim)] += 1;
+        if self.counts[usize::from(dim)] == 1 {
+            self.find_last();
+        }
         if list {
             self.lists = self.lists.with(dim);
         }
@@ -127,6 +137,21 @@ impl AskedDimensions {
     /// It asks no more. The place of its mask stays.
     pub(super) fn drop(&mut self, dim: Dim) {
         self.counts[usize::from(dim)] -= 1;
+        if self.counts[usize::from(dim)] == 0 {
+            self.find_last();
+        }
+    }
+
+    fn find_last(&mut self) {
+        let last = self.counts.iter().rposition(|&count| count > 0);
+        let id_of = |dim: usize| {
+            if is_shared(dim as Dim) {
+                AttrId::OPEN
+            } else {
+                AttrId(dim as u8)
+            }
+        };
+        self.last = last.map(id_of);
     }
 
     pub(super) fn lane(&self, dim: Dim) -> usize {
@@ -169,17 +194,19 @@ impl ObjectTokens {
         self.numbers.get_mut().clear();
         self.lanes = [ABSENT; LANES];
         self.dims = DimensionSet::default();
-        for (id, name, text) in record.iter() {
-            let (dim, seed) = dimension(id, name.unwrap_or_default());
+        let Some(last) = asked.last else { return };
+        // Entries are in the order of their IDs. Their bytes are not decoded: most attributes are asked about by no selector.
+        for entry in record.entries().take_while(|entry| entry.id <= last) {
+            let (dim, seed) = dimension(entry.id, text_of(entry.name));
             if asked.counts[usize::from(dim)] == 0 {
                 continue;
             }
             if asked.lists.contains(dim) {
-                for item in raw_items(text) {
+                for item in raw_items(text_of(entry.text)) {
                     self.push(dim, token(seed, item), asked);
                 }
             } else {
-                self.push(dim, token(seed, text), asked);
+                self.push(dim, token_of(seed, entry.text), asked);
             }
         }
     }

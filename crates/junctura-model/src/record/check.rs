@@ -1,7 +1,7 @@
 //! The server's side: are these bytes a canonical record of this schema? Asked of every offer that arrives.
 
 use super::fill::{bits, check_allowed};
-use super::{RecordEntry, RecordRef, RecordTexts, raw_items};
+use super::{CheckedRecord, ProvenBeginning, RecordEntry, RecordRef, RecordTexts, raw_items};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
@@ -15,7 +15,7 @@ impl Schema {
     /// # Errors
     /// `Corrupt` where the bytes are no entries, otherwise as [`Schema::record`]; the position is that of the entry.
     pub fn check<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
-        self.check_entries(bytes, self.required())
+        self.check_without_proof(bytes, self.required())
     }
 
     /// Proves that the bytes are what [`Schema::partial_record`] writes for some attributes.
@@ -23,10 +23,23 @@ impl Schema {
     /// # Errors
     /// Those of [`Schema::check`], except for missing attributes.
     pub fn check_partial<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
-        self.check_entries(bytes, 0)
+        self.check_without_proof(bytes, 0)
     }
 
-    fn check_entries<'a>(&self, bytes: &'a [u8], required: AttributeBits) -> Result<RecordRef<'a>> {
+    fn check_without_proof<'a>(&self, bytes: &'a [u8], required: AttributeBits) -> Result<RecordRef<'a>> {
+        let nothing = ProvenBeginning::default();
+        self.check_entries(bytes, required, nothing, |_| ())
+            .map(|checked| checked.record)
+    }
+
+    /// Checks a record whose beginning is proven. `note` gets each longer beginning of declared attributes that is.
+    pub(super) fn check_entries<'a>(
+        &self,
+        bytes: &'a [u8],
+        required: AttributeBits,
+        proven: ProvenBeginning,
+        mut note: impl FnMut(ProvenBeginning),
+    ) -> Result<CheckedRecord<'a>> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Error::new(
                 Code::TooLarge,
@@ -34,35 +47,45 @@ impl Schema {
                 format!("more than {RECORD_BYTES_MAX} bytes"),
             ));
         }
-        let (mut rest, mut seen, mut key_end) = (bytes, AttributeBits::default(), 0);
-        let texts = RecordTexts::of(bytes);
+        let mut proven = proven;
+        let mut rest = &bytes[proven.end..];
+        let texts = RecordTexts::of(rest);
         let mut open = OpenSeen { last: &[], count: 0 };
         while !rest.is_empty() {
             let position = bytes.len() - rest.len();
             let (entry, after) = RecordEntry::split(rest).ok_or_else(|| corrupt("an entry is cut off").at(position))?;
-            let checked = if entry.id == AttrId::OPEN {
-                open.check(self, &entry)
-            } else {
-                let checked = self.check_declared(&entry, texts, seen);
-                seen |= AttributeBits::wrapping_shl(1, u32::from(entry.id.0));
-                checked
-            };
-            checked.map_err(|error| error.at(position))?;
             rest = after;
-            if entry.id.index() < self.key_len() {
-                key_end = bytes.len() - rest.len();
+            if entry.id == AttrId::OPEN {
+                open.check(self, &entry).map_err(|error| error.at(position))?;
+                continue;
             }
+            let is_sorted = open.count == 0 && proven.seen >> (entry.id.0 & 127) == 0;
+            self.check_declared(&entry, texts, is_sorted)
+                .map_err(|error| error.at(position))?;
+            proven.end = bytes.len() - rest.len();
+            proven.seen |= 1 << entry.id.0;
+            if entry.id.index() < self.key_len() {
+                proven.key_end = proven.end;
+            }
+            if entry.id.index() < self.level_ends()[0] {
+                proven.level_end = proven.end;
+            }
+            note(proven);
         }
-        self.check_whole(seen, required, open.count, &bytes[..key_end])?;
-        Ok(RecordRef::trusted(bytes))
+        self.check_whole(proven.seen, required, open.count, &bytes[..proven.key_end])?;
+        Ok(CheckedRecord {
+            record: RecordRef::trusted(bytes),
+            key_bytes: &bytes[..proven.key_end],
+            first_level_bytes: &bytes[..proven.level_end],
+        })
     }
 
-    fn check_declared<'a>(&self, entry: &RecordEntry<'a>, texts: RecordTexts<'a>, seen: AttributeBits) -> Result<()> {
+    fn check_declared<'a>(&self, entry: &RecordEntry<'a>, texts: RecordTexts<'a>, is_sorted: bool) -> Result<()> {
         let attribute = self
             .attributes()
             .get(entry.id.index())
             .ok_or_else(|| corrupt("no such attribute"))?;
-        if seen >> entry.id.0 != 0 {
+        if !is_sorted {
             return Err(corrupt("the entries are not sorted"));
         }
         let text = texts.of_entry(entry).ok_or_else(|| corrupt("a value is not UTF-8"))?;

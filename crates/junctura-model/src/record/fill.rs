@@ -4,6 +4,7 @@ use super::RecordRef;
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
+use crate::slip::nearest;
 use crate::text::quote_into;
 use crate::value::{CountingSink, Given, ShownValue, Type};
 
@@ -212,8 +213,12 @@ impl<'a> RecordFilling<'_, 'a> {
             none if none.is_empty() => (String::new(), "it"),
             others => (format!(", as are {others}"), "them"),
         };
+        let given = self.open.iter().map(|(name, _)| *name);
+        let meant = nearest(given, first).map_or_else(String::new, |given| {
+            format!("; {given} is given: did you mean {first}?")
+        });
         let why = format!(
-            "is missing{also}; every object of the schema {} needs {them}",
+            "is missing{also}; every object of the schema {} needs {them}{meant}",
             self.schema.name()
         );
         Error::new(Code::SchemaMismatch, first, why)
@@ -352,8 +357,10 @@ pub(super) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()
             .collect::<Vec<_>>()
             .join(", "),
     };
+    let near = nearest(attribute.values.iter().map(String::as_str), canonical);
+    let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     let why = format!(
-        "{} is not allowed (the schema allows {allowed})",
+        "{} is not allowed (the schema allows {allowed}){meant}",
         ShownValue(Given::Text(canonical))
     );
     Err(Error::new(Code::SchemaMismatch, &attribute.name, why))

@@ -15,6 +15,7 @@
 //! equal bytes. A list's text is its items, quoted where needed, joined by `/`; the empty list is the empty text.
 
 mod check;
+mod checker;
 mod fill;
 
 use std::borrow::Cow;
@@ -23,6 +24,8 @@ use crate::schema::AttrId;
 #[cfg(doc)]
 use crate::schema::Schema;
 use crate::text::unquote;
+use checker::ProvenBeginning;
+pub use checker::{CheckedRecord, RecordChecker};
 
 /// An object's attributes, checked and canonical, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +120,7 @@ impl<'a> RecordRef<'a> {
         &self.bytes[..self.bytes.len() - rest.len()]
     }
 
-    fn entries(self) -> RecordEntries<'a> {
+    pub(crate) fn entries(self) -> RecordEntries<'a> {
         RecordEntries(self.bytes)
     }
 
@@ -157,7 +160,7 @@ impl<'a> RecordTexts<'a> {
 pub(crate) struct RecordEntry<'a> {
     pub(crate) id: AttrId,
     /// Only of undeclared attributes.
-    name: &'a [u8],
+    pub(crate) name: &'a [u8],
     pub(crate) text: &'a [u8],
     /// The number of bytes after the entry.
     behind: usize,
@@ -187,7 +190,7 @@ impl<'a> RecordEntry<'a> {
 }
 
 /// The entries of a record that was checked; ends at bytes that are none.
-struct RecordEntries<'a>(&'a [u8]);
+pub(crate) struct RecordEntries<'a>(&'a [u8]);
 
 impl<'a> Iterator for RecordEntries<'a> {
     type Item = RecordEntry<'a>;

@@ -102,6 +102,13 @@ fn what_the_schema_does_not_allow_names_the_attribute() {
     assert!(make(&schema, &[one, ("at", T("12-24"))]).is_ok());
     let error = make(&schema, &[one, ("tag", T("p"))]).unwrap_err();
     assert!(error.cause().contains("did you mean tags?"), "{error}");
+    let colors = "name: c\nkey: {dataset: [a]}\nattributes: {a: {type: string, values: [red, green]}}";
+    let error = make(&Schema::parse_yaml(colors).unwrap(), &[("a", T("gren"))]).unwrap_err();
+    assert!(error.cause().contains("did you mean green?"), "{error}");
+    let error = make(&free(), &[("nme", T("p"))]).unwrap_err();
+    assert!(error.cause().contains("nme is given: did you mean name?"), "{error}");
+    let error = free().parse_key("{space=default}{}{nme=p}").unwrap_err();
+    assert!(error.cause().contains("did you mean name?"), "{error}");
     let error = make(&schema, &[("c", T("abc"))]).unwrap_err();
     assert!(
         error.to_string().contains("TypeMismatch: c: \"abc\" is no integer"),
@@ -264,6 +271,7 @@ fn damaged_bytes_are_refused() {
         (b"\xff\x04name\x00\x00", Code::Corrupt),
         (b"\xff\x01a\x01\x00\xff", Code::Corrupt),
         (b"\xff\x09a", Code::Corrupt),
+        (b"\xff\x01a\x00\x00\x02\x01\x00x", Code::Corrupt),
     ] {
         assert_eq!(free.check(&[key, open].concat()).unwrap_err().code(), code, "{open:?}");
     }
@@ -287,4 +295,72 @@ fn a_partial_record_lacks_what_was_not_given() {
         schema.check_partial(b"\x02\x03\x00100").unwrap_err().code(),
         Code::SchemaMismatch
     );
+}
+
+/// The same without what was proven before.
+fn checked<'a>(schema: &Schema, bytes: &'a [u8]) -> Result<CheckedRecord<'a>, Error> {
+    let record = schema.check(bytes)?;
+    Ok(CheckedRecord {
+        record,
+        key_bytes: record.key_bytes(schema.key_len()),
+        first_level_bytes: record.key_bytes(schema.level_ends()[0]),
+    })
+}
+
+#[test]
+fn what_a_checker_has_proven_changes_no_answer() {
+    let valid = [
+        (
+            Arc::new(small()),
+            vec![
+                &b"\x00\x01\x00x\x02\x01\x001"[..],
+                b"\x00\x01\x00x\x01\x03\x000.5\x02\x02\x0017\x03\x04\x00p/\"\"\x05\x01\x006",
+                "\x00\x03\x00é \x02\x01\x001".as_bytes(),
+            ],
+        ),
+        (
+            free(),
+            vec![
+                &b"\x00\x01\x00s\x01\x01\x00n"[..],
+                b"\x00\x01\x00s\x01\x02\x00nm\x02\x01\x00d\xff\x01a\x01\x00v\xff\x01b\x00\x00",
+            ],
+        ),
+    ];
+    for (schema, valid) in valid {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for record in valid {
+            all.push(record.to_vec());
+            all.extend((0..record.len()).map(|end| record[..end].to_vec()));
+            for at in 0..record.len() {
+                for byte in [0, 1, 2, 5, b'1', b'x', 0x80, 0xe9, 0xff] {
+                    let mut changed = record.to_vec();
+                    changed[at] = byte;
+                    all.push(changed);
+                }
+            }
+        }
+        // Steps without a common factor meet all records in different orders.
+        let mut checker = RecordChecker::new(Arc::clone(&schema));
+        for step in [1, 7, 11, 13, 17, 29, 37, 101] {
+            for at in 0..all.len() {
+                for bytes in [&all[at * step % all.len()], &all[0], &all[at]] {
+                    assert_eq!(checker.check(bytes), checked(&schema, bytes), "{bytes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checker_proves_long_records_and_those_after_them() {
+    let schema = free();
+    let mut checker = RecordChecker::new(Arc::clone(&schema));
+    for length in [1, 500, 1010, 1023, 1024, 3, 1024] {
+        for last in ["x", "y"] {
+            let name = "n".repeat(length);
+            let given = [("name", T(&name)), ("dtype", T(last)), ("other", T(&name))];
+            let bytes = make(&schema, &given).unwrap();
+            assert_eq!(checker.check(&bytes), checked(&schema, &bytes));
+        }
+    }
 }

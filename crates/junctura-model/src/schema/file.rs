@@ -203,10 +203,26 @@ fn attribute_fields(entry: &YamlEntry, key: Option<&KeyedAttribute<'_>>) -> Read
     Ok(attribute)
 }
 
+/// Names of types in other languages.
+const ELSEWHERE: [(&[&str], &str); 6] = [
+    (&["int", "int32", "int64", "long", "uint"], "integer"),
+    (&["str", "text", "char", "enum"], "string"),
+    (&["double", "real", "float32", "float64"], "float"),
+    (&["number", "numeric"], "decimal"),
+    (&["boolean", "logical"], "bool"),
+    (&["datetime", "datetime64"], "timestamp"),
+];
+
 fn kind_of(text: &str, line: usize) -> Read<Kind> {
     let known = || Type::ALL.map(Type::name).join(", ");
-    Kind::from_name(text)
-        .ok_or_else(|| YamlFault::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
+    Kind::from_name(text).ok_or_else(|| {
+        let elsewhere = ELSEWHERE.iter().find(|(names, _)| names.contains(&text));
+        let meant = elsewhere.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"));
+        YamlFault::new(
+            line,
+            format!("{text:?} is no type ({}, or list of one){meant}", known()),
+        )
+    })
 }
 
 fn canonical(node: &YamlNode, what: &str, scalar: Type) -> Read<String> {

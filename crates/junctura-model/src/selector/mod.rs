@@ -22,6 +22,7 @@ mod print;
 mod question;
 pub(crate) mod range;
 mod set;
+pub mod slips;
 #[doc(hidden)]
 pub mod testing;
 mod typed;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::lexer::{SelectorToken, TextLexeme, invalid, lex};
 use crate::error::{Code, Error, Result};
+use crate::schema::Schema;
 
 /// How deep parentheses and `not` may nest.
 pub const DEPTH_MAX: usize = 64;
@@ -21,6 +22,18 @@ pub(crate) enum SelectorSyntax<'a> {
     Any(Vec<SelectorSyntax<'a>>),
     Not(Box<SelectorSyntax<'a>>),
     Test { name: SyntaxItem<'a>, ask: SyntaxTest<'a> },
+}
+
+impl SelectorSyntax<'_> {
+    /// Returns the number of tests of attributes that a schema declares.
+    pub(crate) fn count_declared(&self, schema: &Schema) -> usize {
+        match self {
+            Self::Everything => 0,
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(|part| part.count_declared(schema)).sum(),
+            Self::Not(part) => part.count_declared(schema),
+            Self::Test { name, .. } => usize::from(schema.find(&name.text).is_some()),
+        }
+    }
 }
 
 /// A test of one attribute.

@@ -23,35 +23,41 @@ impl SelectorSet {
     /// Reads a selector, a MARS request, or a key as objects print it, for these schemas.
     ///
     /// # Errors
-    /// No schema can read it: the error of the one that got furthest.
+    /// No schema can read it: the error of the one that declares most of its attributes; of several, that of the one that
+    /// got furthest.
     pub fn parse(text: &str, schemas: &[Arc<Schema>]) -> Result<SelectorSet> {
         Self::parse_with(text, schemas, &SelectorContext::default())
     }
 
     /// As [`Self::parse`], with a context.
     pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &SelectorContext) -> Result<SelectorSet> {
+        // Each with the number of its attributes that the schema declares.
         let results = if mars::is_request(text) || super::is_key(text) {
             schemas
                 .iter()
-                .map(|schema| Selector::parse_with(text, schema, context))
+                .map(|schema| (Selector::parse_with(text, schema, context), 0))
                 .collect::<Vec<_>>()
         } else {
             let syntax = parser::parse(text)?;
             let mut patterns = PatternCache::default();
             schemas
                 .iter()
-                .map(|schema| typed::type_by(&syntax, schema, context, &mut patterns).map(Selector::of))
+                .map(|schema| {
+                    let typed = typed::type_by(&syntax, schema, context, &mut patterns).map(Selector::of);
+                    let declared = typed.as_ref().map_or_else(|_| syntax.count_declared(schema), |_| 0);
+                    (typed, declared)
+                })
                 .collect()
         };
         let mut by_schema = Vec::with_capacity(results.len());
-        let mut furthest: Option<Error> = None;
-        for result in results {
+        let mut nearest: Option<(usize, Error)> = None;
+        for (result, declared) in results {
             if let Err(error) = &result
-                && furthest
+                && nearest
                     .as_ref()
-                    .is_none_or(|other| other.position() < error.position())
+                    .is_none_or(|(most, other)| (*most, other.position()) < (declared, error.position()))
             {
-                furthest = Some(error.clone());
+                nearest = Some((declared, error.clone()));
             }
             by_schema.push(result.ok());
         }
@@ -63,7 +69,7 @@ impl SelectorSet {
         }
         if by_schema.iter().all(Option::is_none) {
             let unknown = || Error::new(Code::InvalidSelector, "selector", "there is no schema to read it by");
-            return Err(furthest.unwrap_or_else(unknown));
+            return Err(nearest.map_or_else(unknown, |(_, error)| error));
         }
         Ok(SelectorSet {
             text: text.to_owned(),

@@ -77,7 +77,7 @@ impl SelectorTyper<'_> {
         let near = self
             .schema
             .nearest_name(&name.text)
-            .map(|near| format!("; perhaps {near}"))
+            .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
         let cause = format!("{:?} is no attribute of schema {}{near}", name.text, self.schema.name());
         Err(invalid(name.at, cause))

@@ -13,6 +13,7 @@ mod connection;
 mod embedded;
 mod incarnation;
 mod newcomers;
+mod pages;
 mod poller;
 mod reading;
 mod spiller;
@@ -20,6 +21,7 @@ mod traffic;
 mod turn;
 mod world;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -95,6 +97,8 @@ pub struct Server {
     poller: EventPoller,
     wakeup: Arc<OwnedFd>,
     began: Instant,
+    /// The result of the last look at the clock.
+    looked_at: Cell<Nanoseconds>,
     options: ServerOptions,
     deserted_since: Option<Instant>,
     newcomers: ServerNewcomers,
@@ -199,6 +203,7 @@ impl Server {
             poller,
             wakeup,
             began: Instant::now(),
+            looked_at: Cell::new(0),
             options,
             deserted_since: None,
             newcomers: ServerNewcomers::default(),
@@ -293,8 +298,7 @@ impl Server {
                 self.flush();
                 self.read_visitors();
             }
-            self.see_off();
-            let now = self.now();
+            let now = if self.see_off() { self.now() } else { self.lately() };
             self.turn_overdue_away(now);
             self.core.tick(now, &mut self.world);
             self.world.traffic.note_turn(now.saturating_sub(awake));
@@ -321,7 +325,14 @@ impl Server {
     }
 
     fn now(&self) -> Nanoseconds {
-        self.began.elapsed().as_nanos() as u64
+        let now = self.began.elapsed().as_nanos() as u64;
+        self.looked_at.set(now);
+        now
+    }
+
+    /// The time of the last look at the clock: so the core gets no earlier time than it had.
+    fn lately(&self) -> Nanoseconds {
+        self.looked_at.get()
     }
 
     /// Returns when there is work, if no client sends anything.
@@ -563,7 +574,7 @@ impl Server {
             Err(error) => return self.turn_away(client, number, &for_clients(&error)),
         };
         self.core
-            .request(now, client, number, Request::Hello(hello), &mut self.world);
+            .request(now, client, number, &Request::Hello(hello), &mut self.world);
         if self.core.has_joined(client) {
             self.newcomers.remove(client);
             if let Some(connection) = self.world.connections.get_mut(&client).filter(|_| visits) {
@@ -611,11 +622,10 @@ impl Server {
         self.leaving.push_back(LeavingClient { client, farewell });
     }
 
-    /// Continues with the end of the client that has waited longest for its turn to leave.
-    fn see_off(&mut self) {
-        if let Some(leaving) = self.leaving.pop_front() {
-            self.let_leave(leaving);
-        }
+    /// Continues with the end of the client that has waited longest for its turn to leave. Returns whether there was one.
+    fn see_off(&mut self) -> bool {
+        let first = self.leaving.pop_front();
+        first.map(|leaving| self.let_leave(leaving)).is_some()
     }
 
     /// Ends some holdings of a client; with the last one, the client has left. Until then it waits for its next turn.
@@ -627,7 +637,7 @@ impl Server {
         match leaving.farewell {
             FarewellState::Goodbye(number) => {
                 self.core
-                    .request(now, client, number, Request::Goodbye, &mut self.world);
+                    .request(now, client, number, &Request::Goodbye, &mut self.world);
             }
             FarewellState::None(reason) => self.core.leave(now, client, &reason, &mut self.world),
         }

@@ -6,6 +6,7 @@ use junctura_model::{Result, selector};
 use junctura_transport::{Inbox, ReceiveResult};
 use junctura_wire::Request;
 use junctura_wire::fixed::ReleasedHolding;
+use junctura_wire::frame::HEADER_BYTES;
 
 use super::Server;
 use super::connection::LastWords;
@@ -32,6 +33,10 @@ impl Server {
     /// Reads the data of a client, for one turn: others get theirs before it is read again.
     pub(super) fn read(&mut self, client: u32, turn: ClientTurn) {
         let now = self.now();
+        self.read_from(now, client, turn);
+    }
+
+    fn read_from(&mut self, now: Nanoseconds, client: u32, turn: ClientTurn) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
@@ -108,7 +113,7 @@ impl Server {
             if let Some(client) = self.unfinished.pop() {
                 self.read_next(client, ClientTurn::Light);
             }
-            if clock.is_over(self.now()) {
+            if clock.is_over(self.lately()) {
                 return;
             }
         }
@@ -125,11 +130,11 @@ impl Server {
             if let Some(client) = self.deferred.pop_front() {
                 self.read_next(client, ClientTurn::Heavy);
             }
-            if clock.is_over(self.now()) {
+            if clock.is_over(self.lately()) {
                 break;
             }
         }
-        self.share.note_turn(began, self.now());
+        self.share.note_turn(began, self.lately());
     }
 
     /// Gives turns to visitors, together for the time of one, when it is theirs.
@@ -140,11 +145,11 @@ impl Server {
             if let Some(client) = self.visitors.pop_front() {
                 self.read_next(client, ClientTurn::Visitor);
             }
-            if clock.is_over(self.now()) {
+            if clock.is_over(self.lately()) {
                 break;
             }
         }
-        self.visitor_share.note_turn(began, self.now());
+        self.visitor_share.note_turn(began, self.lately());
     }
 
     /// Returns whether a visitor waits and the turn of visitors is due.
@@ -175,11 +180,12 @@ impl Server {
         }
     }
 
+    /// Reads the data of a client whose turn begins when the last one has ended.
     fn read_next(&mut self, client: u32, turn: ClientTurn) {
         if let Some(its) = self.turn_of(client) {
             its.is_noted = false;
         }
-        self.read(client, turn);
+        self.read_from(self.lately(), client, turn);
     }
 
     /// Answers the frames of an inbox, or as many as one turn has time for.
@@ -212,8 +218,8 @@ impl Server {
                 ClientTurn::Heavy => self.visitor_share.note_others(now),
                 ClientTurn::Visitor => {}
             }
-            match request {
-                Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
+            match &request {
+                Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello.clone()),
                 Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
                     self.take_leave(client, frame.request);
                     return Ok(ReadOutcomes::All);
@@ -225,9 +231,15 @@ impl Server {
                 }
                 Ok(request) if quick => self.core.request(now, client, frame.request, request, &mut self.world),
                 Ok(request) => self.answer_at_length(now, client, frame.request, request),
-                Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
+                Err(error) => self.core.garbage(now, client, frame.request, error, &mut self.world),
             }
-            drop(inbox.next_frame()?);
+            match (quick, frame.descriptors) {
+                (true, 0) => {
+                    let frame_bytes = HEADER_BYTES + frame.body.len();
+                    inbox.skip(frame_bytes);
+                }
+                _ => drop(inbox.next_frame()?),
+            }
             self.world.traffic.frames_read += 1;
             if is_hello && !inbox.is_empty() && self.turn_of(client).is_some_and(|its| its.is_visitor()) {
                 // The rest of what it has sent waits for the turn of visitors.
@@ -256,7 +268,7 @@ impl Server {
         let mut parts = holdings[before..].chunks(RELEASED_AT_ONCE);
         while let Some(part) = parts.next() {
             let request = Request::Release(part);
-            self.core.request(now, client, number, request, &mut self.world);
+            self.core.request(now, client, number, &request, &mut self.world);
             let left: usize = parts.clone().map(<[_]>::len).sum();
             if left > 0 && clock.is_over(self.now()) {
                 if let Some(turn) = self.turn_of(client) {
@@ -320,7 +332,7 @@ impl Server {
     }
 
     /// Answers a request that may take long, and notes how long it took.
-    fn answer_at_length(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>) {
+    fn answer_at_length(&mut self, now: Nanoseconds, client: u32, number: u64, request: &Request<'_>) {
         let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
         let began = self.now();
         self.core.prepare(prepared);

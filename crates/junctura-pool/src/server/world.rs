@@ -11,6 +11,7 @@ use junctura_wire::Reply;
 use junctura_wire::fixed::{BoardPageHead, FILE_TIER, SegmentHead};
 
 use super::connection::ClientConnection;
+use super::pages::PageThread;
 use super::spiller::{SpillRequest, SpillThread};
 use super::traffic::ServerTraffic;
 use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
@@ -19,6 +20,7 @@ use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 pub(super) struct ServerEffects {
     pub(super) connections: HashMap<u32, ClientConnection>,
     segments: HashMap<u32, Arc<SealedSegment>>,
+    pages: PageThread,
     pub(super) spiller: Option<SpillThread>,
     pub(super) traffic: ServerTraffic,
     /// Clients that have asked for the board, and the numbers of their requests.
@@ -124,6 +126,11 @@ impl Effects for ServerEffects {
             return;
         };
         let descriptor = descriptor.try_clone_to_owned();
+        if head.writable.get() == 1
+            && let Some(segment) = self.segments.get(&head.segment.get())
+        {
+            self.pages.prepare(segment, head.slot_bytes.get());
+        }
         self.queue(client, true, |connection| {
             let descriptor = descriptor.map_err(|error| Error::new(Code::Io, "segment", error.to_string()))?;
             connection

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use junctura::{ArrayPiece, Element, OfferOptions};
+use junctura::{ArrayPiece, Bundle, Element, Given, OfferOptions, Pool};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,6 +13,7 @@ use crate::conversion::data::arrays;
 use crate::conversion::given::GivenAttributes;
 use crate::conversion::options::offer_options;
 use crate::handles::allocation::{FilledPayload, PyAllocation};
+use crate::handles::bundle::{PyBundle, current};
 use crate::pool::PyPool;
 use crate::runtime::error::{OrRaise, invalid};
 
@@ -50,9 +51,9 @@ impl PyPool {
     /// Raises
     /// ------
     /// Conflict
-    ///     Other ranks have offered their parts with another layout or type.
+    ///     The array has another layout or type, complete or not.
     /// AlreadyExists
-    ///     The rank has offered another piece of this array, or the key exists.
+    ///     The rank has offered other bytes of this array, or the array was removed: `withdraw` with `forget` frees its key.
     /// InvalidArgument
     ///     The data do not fit the layout, or an epoch is given although not allowed, or missing although required.
     /// PoolFull
@@ -85,51 +86,150 @@ impl PyPool {
         retention: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
-        let layout = layout::read(layout)?;
-        let rank = layout::rank_of(py, &layout, rank, comm)?;
-        let options = offer_options(schema, retention, false, None)?;
-        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let given = GivenPiece {
+            data,
+            layout,
+            rank,
+            attributes: GivenAttributes::read(attributes, keywords)?,
+            comm,
+            epoch,
+            dtype,
+            options: offer_options(schema, retention, false, None)?,
+        };
+        match current(py, &self.inner) {
+            Some(bundle) => given.offer(py, PieceTarget::Bundle(&bundle)),
+            None => given.offer(py, PieceTarget::Pool(&self.inner)),
+        }
+    }
+}
+
+#[pymethods]
+impl PyBundle {
+    /// Offers one rank's part of a distributed array into the bundle; returns when the piece is staged. The array is
+    /// one member: it becomes visible with the other members, when all ranks have offered their parts.
+    ///
+    /// Every rank opens the same path. A bundle without a path has no pieces.
+    ///
+    /// Parameters
+    /// ----------
+    /// data, layout, rank, attributes, comm, epoch, dtype, schema, retention, **keywords
+    ///     As for `Pool.offer_piece`. The time of a retention starts when the bundle becomes visible.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The bundle has no path, or the data do not fit the layout.
+    /// BundleFull, BundleClosed, Closed, PoolFull
+    ///     As for `Bundle.offer`.
+    /// Conflict, AlreadyExists
+    ///     As for `Pool.offer_piece`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> layout = junctura.Layout(shape=(4, 6), grid=(2, 1))
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     with pool.bundle("step/6") as step:
+    /// ...         for rank in range(2):
+    /// ...             step.offer_piece(numpy.full((2, 6), rank), layout, rank, name="t")
+    /// ...         staged = step.offer(b"6", name="time")
+    /// ...         print(len(pool.list()))
+    /// ...     print([entry["name"] for entry in pool.list()])
+    /// 0
+    /// ['t', 'time']
+    #[pyo3(signature = (data, layout, rank=None, attributes=None, /, *, comm=None, epoch=None, dtype=None, schema=None, retention=None, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn offer_piece<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        layout: &Bound<'py, PyAny>,
+        rank: Option<i64>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        comm: Option<&Bound<'py, PyAny>>,
+        epoch: Option<i64>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        retention: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
+        let given = GivenPiece {
+            data,
+            layout,
+            rank,
+            attributes: GivenAttributes::read(attributes, keywords)?,
+            comm,
+            epoch,
+            dtype,
+            options: offer_options(schema, retention, false, None)?,
+        };
+        given.offer(py, PieceTarget::Bundle(&*self.get(py)?))
+    }
+}
+
+/// The arguments of an offer of a piece.
+struct GivenPiece<'a, 'py> {
+    data: &'a Bound<'py, PyAny>,
+    layout: &'a Bound<'py, PyAny>,
+    rank: Option<i64>,
+    attributes: GivenAttributes<'py>,
+    comm: Option<&'a Bound<'py, PyAny>>,
+    epoch: Option<i64>,
+    dtype: Option<&'a Bound<'py, PyAny>>,
+    options: OfferOptions<'a>,
+}
+
+/// The destination of pieces.
+#[derive(Clone, Copy)]
+enum PieceTarget<'a> {
+    Pool(&'a Pool),
+    Bundle(&'a Bundle),
+}
+
+impl PieceTarget<'_> {
+    fn offer(
+        self,
+        piece: &ArrayPiece<'_>,
+        given: &[(&str, Given<'_>)],
+        mine: FilledPayload<'_>,
+        options: OfferOptions<'_>,
+    ) -> junctura::Result<()> {
+        let given = given.iter().copied();
+        match (self, mine) {
+            (Self::Pool(pool), FilledPayload::Own(mine)) => pool.offer_piece_with(piece, given, mine, options),
+            (Self::Pool(pool), FilledPayload::Slot(mine)) => pool.offer_piece_allocation(piece, given, mine, options),
+            (Self::Bundle(bundle), FilledPayload::Own(mine)) => bundle.offer_piece_with(piece, given, mine, options),
+            (Self::Bundle(bundle), FilledPayload::Slot(mine)) => {
+                bundle.offer_piece_allocation(piece, given, mine, options)
+            }
+        }
+    }
+}
+
+impl GivenPiece<'_, '_> {
+    fn offer(self, py: Python<'_>, target: PieceTarget<'_>) -> PyResult<()> {
+        let layout = layout::read(self.layout)?;
+        let rank = layout::rank_of(py, &layout, self.rank, self.comm)?;
         let piece = |element: Element| ArrayPiece {
             layout: &layout,
             element,
             rank,
-            epoch,
+            epoch: self.epoch,
         };
-        if let Ok(allocation) = data.cast::<PyAllocation>() {
-            let element = element_of(py, allocation.get(), dtype)?;
-            return self.offer_allocated(py, &piece(element), &attributes, options, allocation.get());
+        let lists = self.attributes.lists(py)?;
+        let given = self.attributes.given(py, &lists)?;
+        if let Ok(allocation) = self.data.cast::<PyAllocation>() {
+            let piece = piece(element_of(py, allocation.get(), self.dtype)?);
+            let filled = allocation.get().take(py)?;
+            return py
+                .detach(|| target.offer(&piece, &given, filled, self.options))
+                .or_raise(py);
         }
-        let (flat, dtype) = flat(data, &layout, rank, dtype)?;
+        let (flat, dtype) = flat(self.data, &layout, rank, self.dtype)?;
         let lent = LentBuffer::new(PyUntypedBuffer::get(&flat)?);
         let piece = piece(dtype.parse().or_raise(py)?);
-        let lists = attributes.lists(py)?;
-        let given = attributes.given(py, &lists)?;
-        py.detach(|| {
-            self.inner
-                .offer_piece_with(&piece, given.iter().copied(), lent.bytes(), options)
-        })
-        .or_raise(py)
-    }
-}
-
-impl PyPool {
-    fn offer_allocated(
-        &self,
-        py: Python<'_>,
-        piece: &ArrayPiece<'_>,
-        attributes: &GivenAttributes<'_>,
-        options: OfferOptions<'_>,
-        allocation: &PyAllocation,
-    ) -> PyResult<()> {
-        let lists = attributes.lists(py)?;
-        let given = attributes.given(py, &lists)?;
-        let given = given.iter().copied();
-        let filled = allocation.take(py)?;
-        py.detach(|| match filled {
-            FilledPayload::Own(bytes) => self.inner.offer_piece_with(piece, given, bytes, options),
-            FilledPayload::Slot(slot) => self.inner.offer_piece_allocation(piece, given, slot, options),
-        })
-        .or_raise(py)
+        let mine = FilledPayload::Own(lent.bytes());
+        py.detach(|| target.offer(&piece, &given, mine, self.options))
+            .or_raise(py)
     }
 }
 

@@ -45,6 +45,12 @@ impl<'py, 'a> PyTarget<'py, 'a> {
         }
     }
 
+    /// Returns the text of a selector; `None` for a key.
+    pub(crate) fn selector(&self) -> PyResult<Option<&str>> {
+        let text = self.text.as_ref().map(|text| text.to_str()).transpose()?;
+        Ok(text.filter(|text| !text.starts_with('{')))
+    }
+
     /// Makes a request with it, while other Python threads run.
     pub(crate) fn ask<R: Send>(
         &self,

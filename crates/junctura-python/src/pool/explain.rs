@@ -49,14 +49,14 @@ impl PyPool {
     }
 
     /// Why an object is in memory, or why it was removed: its retention, the clients that hold it, the requirements that
-    /// are owed it.
+    /// are owed it. For a selector: why the objects that match are in memory, or why none matches.
     ///
     /// Parameters
     /// ----------
     /// target : str or dict, optional
-    ///     The text of a key, or its attributes.
+    ///     A selector, the text of a key, or the attributes of a key.
     /// version : Version, optional
-    ///     A version of the key; defaults to the newest.
+    ///     A version of the key; defaults to the newest. Alone, that of a visible object of any key. Not with a selector.
     /// schema : str, optional
     ///     The schema of the key, if it is not the pool's default.
     /// **key
@@ -65,20 +65,25 @@ impl PyPool {
     /// Returns
     /// -------
     /// dict
-    ///     The fields and codes are those of `junctura explain --json`.
+    ///     The fields and codes are those of `junctura explain --json`. For a selector: the first objects that match, or
+    ///     the conditions without which something matches (`without`) with the values that exist and the nearest one, probable
+    ///     `mistakes`, and the `arrays` that lack pieces, with the ranks that are missing and their boxes.
     ///
     /// Raises
     /// ------
     /// NotFound
     ///     Nothing is known of the key.
+    /// InvalidSelector
+    ///     The selector is invalid; the error gives the position.
     ///
     /// Examples
     /// --------
     /// >>> with junctura.Pool(schema="free") as pool:
-    /// ...     version = pool.offer(b"payload", name="a")
+    /// ...     version = pool.offer(b"payload", name="a", level="850")
     /// ...     object = pool.explain(name="a")
-    /// ...     object["state"], object["because"], object["retention"]["rule"]
-    /// ('visible', ['retention'], 'until_withdrawn')
+    /// ...     miss = pool.explain("level=85")["without"][0]
+    /// ...     object["state"], object["because"], object["retention"]["rule"], miss["nearest"]
+    /// ('visible', ['retention'], 'until_withdrawn', '850')
     #[pyo3(signature = (target=None, /, *, version=None, schema=None, **key))]
     fn explain<'py>(
         &self,
@@ -89,8 +94,16 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let version = version.map(|version| version.0);
-        let explained = PyTarget::read(py, target, key, schema)?
-            .ask(py, |target| self.inner.reasons().begin_explain(target, version)?.wait())?;
+        if let (Some(version), None, true) = (version, target, key.is_none_or(|key| key.is_empty())) {
+            let explained = py.detach(|| self.inner.reasons().explain_version(version));
+            return document(py, &explained.or_raise(py)?);
+        }
+        let target = PyTarget::read(py, target, key, schema)?;
+        if let Some(selector) = target.selector()?.filter(|_| version.is_none()) {
+            let explained = py.detach(|| self.inner.reasons().explain_selector(selector));
+            return document(py, &explained.or_raise_about(py, selector)?);
+        }
+        let explained = target.ask(py, |target| self.inner.reasons().begin_explain(target, version)?.wait())?;
         document(py, &explained)
     }
 
@@ -128,7 +141,16 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyAnswer> {
         let version = version.map(|version| version.0);
-        PyTarget::read(py, target, key, schema)?
+        if let (Some(version), None, true) = (version, target, key.is_none_or(|key| key.is_empty())) {
+            let pending = py.detach(|| self.inner.reasons().begin_explain_version(version));
+            return pending.or_raise(py).map(answer);
+        }
+        let target = PyTarget::read(py, target, key, schema)?;
+        if let Some(selector) = target.selector()?.filter(|_| version.is_none()) {
+            let pending = py.detach(|| self.inner.reasons().begin_explain_selector(selector));
+            return pending.or_raise(py).map(answer);
+        }
+        target
             .ask(py, |target| self.inner.reasons().begin_explain(target, version))
             .map(answer)
     }

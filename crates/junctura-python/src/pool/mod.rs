@@ -700,7 +700,8 @@ impl PyPool {
     ///     Whether to withdraw at once; requirements that retain the object then receive a gap.
     /// forget : bool
     ///     Whether to free the key at once, also that of an object that was removed before: a schema that rejects a
-    ///     second object accepts it again. Without it, the key is free after `tombstone_age` (ten minutes).
+    ///     second object accepts it again, with the pieces of an array and the path of a bundle without objects. Without
+    ///     it, the key is free after `tombstone_age` (ten minutes).
     /// schema : str, optional
     ///     The schema of the key, if it is not the pool's default.
     /// **key

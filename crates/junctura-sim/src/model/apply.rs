@@ -134,7 +134,9 @@ impl Model {
                 let gone = |stone: &super::Tombstone| stone.sequence > 0 && self.is_aimed_at(aim, stone.sequence);
                 let left = self.tombstones.iter().filter(|stone| !gone(stone)).cloned().collect();
                 self.tombstones = left;
-                self.want(client, number, Want::Done((known - self.tombstones.len()) as u64));
+                let freed = known - self.tombstones.len();
+                self.free_paths();
+                self.want(client, number, Want::Done(freed as u64));
             }
             Ask::Drain { timeout_ms } => self.drain(client, number, *timeout_ms, recorder),
             Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),

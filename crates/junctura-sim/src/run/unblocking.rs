@@ -401,7 +401,7 @@ impl Unblocking {
         world.recorder.begin();
         world
             .core
-            .request(world.now, helper, number, request, &mut world.recorder);
+            .request(world.now, helper, number, &request, &mut world.recorder);
         let mut said = world.recorder.said.iter();
         let answer = said.find(|(client, request, _)| (*client, *request) == (helper, number));
         answer.map(|(.., said)| (**said).clone())

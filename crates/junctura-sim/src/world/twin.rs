@@ -42,7 +42,7 @@ impl Input<'_> {
             Self::Message(client, frame) => match Request::decode(frame) {
                 Ok(request) => {
                     while !core.look_ahead(client, &request) {}
-                    core.request(now, client, frame.request, request, effects);
+                    core.request(now, client, frame.request, &request, effects);
                 }
                 Err(error) => core.garbage(now, client, frame.request, &error, effects),
             },

@@ -88,6 +88,15 @@ impl Inbox {
         Ok(self.whole_frame()?.map(|(frame, _)| frame))
     }
 
+    /// Takes out the frame that [`Inbox::peek`] has returned, and that has no descriptor: so many bytes, its header included.
+    pub fn skip(&mut self, frame_bytes: usize) {
+        debug_assert!(
+            matches!(self.whole_frame(), Ok(Some((frame, length))) if frame.descriptors == 0 && length == frame_bytes),
+            "it is the next frame"
+        );
+        self.start = (self.start + frame_bytes).min(self.end);
+    }
+
     /// The frame at the start, where it and its descriptor are here, and its length in bytes.
     fn whole_frame(&self) -> Result<Option<(WireFrame<'_>, usize)>> {
         let Some((frame, length)) = WireFrame::split(&self.bytes[self.start..self.end])? else {
@@ -339,6 +348,17 @@ mod tests {
         assert_eq!(inbox.space().len(), 0);
         assert!(inbox.next_frame().unwrap().unwrap().1.is_some());
         assert!(!inbox.space().is_empty());
+    }
+
+    #[test]
+    fn a_frame_that_was_looked_at_is_skipped() {
+        let mut inbox = Inbox::new();
+        fill(&mut inbox, &[stats(1, 10), stats(2, 0)].concat());
+        let peeked = inbox.peek().unwrap().unwrap();
+        let frame_bytes = HEADER_BYTES + peeked.body.len();
+        inbox.skip(frame_bytes);
+        assert_eq!(inbox.next_frame().unwrap().unwrap().0.request, 2);
+        assert!(inbox.is_empty());
     }
 
     #[test]

@@ -108,11 +108,12 @@ impl FromStr for ServerAddress {
             return ServerName::new(rest).map(Self::Named);
         }
         if rest.contains('\0') || !Path::new(rest).is_absolute() || rest.ends_with('/') {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                text,
-                "a socket path must be absolute and name a file",
-            ));
+            let here = std::env::current_dir().ok().filter(|_| !rest.ends_with('/'));
+            let meant = here.map_or_else(String::new, |here| {
+                format!("; did you mean {SCHEME}{}?", here.join(rest).display())
+            });
+            let cause = format!("a socket path must be absolute and name a file{meant}");
+            return Err(Error::new(Code::InvalidArgument, text, cause));
         }
         Ok(Self::Path(PathBuf::from(rest)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use junctura_model::{IntoGiven, Result};
 
 use crate::ArrayPiece;
-use crate::array::{PieceOffer, first_piece, is_second, unless_complete};
+use crate::array::{PieceOffer, PieceScope, is_second, unless_complete};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::verbs::bundle::Bundle;
@@ -44,26 +44,71 @@ impl Pool {
         mine: &[u8],
         options: OfferOptions<'_>,
     ) -> Result<()> {
-        piece.check(mine.len())?;
-        if let Some(names) = self.connection()?.begin_unknown_names(&options)? {
-            names.await?;
-        }
-        let offering = PieceOffer::new(self, piece, attributes, options)?;
-        let Some(bundle) = offering.begin_bundle(mine).await? else {
-            return Ok(());
-        };
-        if offering.has_elements() {
-            let (terms, record) = offering.as_object()?;
-            match stage(&bundle, terms, &record, mine).await {
-                Err(error) if is_second(&error) => offering.begin_compare(mine).await?,
-                staged => staged?,
-            }
-        }
-        let Some((terms, record, text)) = offering.own_object() else {
-            return Ok(());
-        };
-        unless_complete(stage(&bundle, terms, record, text.as_bytes()).await)
+        let scope = PieceScope::of_pool(self)?;
+        begin_offer_piece(scope, piece, attributes, mine, options).await
     }
+}
+
+impl Bundle {
+    /// Async version of [`Bundle::offer_piece_with`]; see [`Pool::begin_offer_piece`].
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{ArrayPiece, BundleOptions, Layout, OfferOptions, Pool};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=3".parse()?);
+    /// let step = pool.begin_open_bundle("step/6", [("space", "model")], BundleOptions::default())?.await?;
+    /// let piece = ArrayPiece::new(&layout, "u1".parse()?, 0);
+    /// step.begin_offer_piece(&piece, [("name", "t")], &[1, 2, 3], OfferOptions::default()).await?;
+    /// assert_eq!(step.begin_seal()?.await?.objects(), 2); // the array, and its piece
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Bundle::offer_piece_with`].
+    pub async fn begin_offer_piece<'a, V: IntoGiven<'a>>(
+        &self,
+        piece: &ArrayPiece<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<()> {
+        let scope = PieceScope::of_bundle(self)?;
+        begin_offer_piece(scope, piece, attributes, mine, options).await
+    }
+}
+
+async fn begin_offer_piece<'a, V: IntoGiven<'a>>(
+    scope: PieceScope<'_>,
+    piece: &ArrayPiece<'_>,
+    attributes: impl IntoIterator<Item = (&'a str, V)>,
+    mine: &[u8],
+    options: OfferOptions<'_>,
+) -> Result<()> {
+    piece.check(mine.len())?;
+    if let Some(names) = scope.connection().begin_unknown_names(&options)? {
+        names.await?;
+    }
+    let offering = PieceOffer::new(scope, piece, attributes, options)?;
+    let Some(bundle) = offering.begin_bundle(mine).await? else {
+        return Ok(());
+    };
+    if offering.has_elements() {
+        let (terms, record) = offering.as_object()?;
+        match stage(&bundle, terms, &record, mine).await {
+            Err(error) if is_second(&error) => offering.begin_compare(mine).await?,
+            staged => staged?,
+        }
+    }
+    let Some((terms, record, text)) = offering.own_object() else {
+        return Ok(());
+    };
+    unless_complete(stage(&bundle, terms, record, text.as_bytes()).await)
 }
 
 impl PieceOffer<'_> {
@@ -73,11 +118,12 @@ impl PieceOffer<'_> {
         if let Some(bundle) = self.open(&about)? {
             return Ok(Some(bundle));
         }
-        let path = self.path()?;
-        let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        let pending = self.pool.begin_open_bundle(&path, attributes, self.bundle_options())?;
-        match pending.await {
-            Ok(bundle) => Ok(Some(self.keep(bundle, about))),
+        let opened = match self.begin_open(&about) {
+            Ok(pending) => pending.await,
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(bundle) => self.keep(bundle, about).map(Some),
             Err(error) => {
                 if self.is_late(error)? {
                     self.begin_compare(mine).await?;
@@ -88,8 +134,7 @@ impl PieceOffer<'_> {
     }
 
     async fn begin_compare(&self, mine: &[u8]) -> Result<()> {
-        let first = self.with_key(|key| self.pool.begin_demand(key, first_piece()));
-        let first = match first {
+        let first = match self.begin_demand_first() {
             Ok(pending) => pending.await,
             Err(error) => Err(error),
         };
@@ -105,6 +150,6 @@ async fn stage(bundle: &Bundle, terms: OfferTerms, record: &[u8], bytes: &[u8]) 
         Pending::work(connection, look, drop).await?;
     }
     let mut memory = bundle.begin_allocate(bytes.len())?.await?;
-    memory.copy_from_slice(bytes);
+    memory.write(0, bytes)?;
     bundle.begin_stage(terms, memory, record)?.await.map(drop)
 }

@@ -143,7 +143,7 @@ impl Pipeline {
             return self.put(&offer, OfferedPayload::Inline(payload));
         }
         let mut memory = connection.begin_allocate(payload.len(), self.is_of_bundle()).await?;
-        memory.copy_from_slice(payload);
+        memory.write(0, payload)?;
         self.begin_room().await?;
         let ready = memory.into_ready();
         self.put(&offer, ready.content())

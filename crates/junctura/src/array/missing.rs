@@ -28,22 +28,17 @@ pub(super) fn named(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, w
 
 fn lacks(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
     for bundle in pool.bundles(ARRAYS, None)? {
-        let Some(mut lacking) = IncompleteArray::of(pool, target, &bundle)? else {
-            continue;
-        };
-        if let Some((options, selector)) = lacking.pieces() {
-            for page in pool.list_with(&selector, options)? {
-                lacking.note(&page?);
-            }
+        if let Some(mut lacking) = LackingArray::of(pool, target, &bundle)? {
+            lacking.look(pool)?;
+            return Ok(Some(lacking.says(error, waited)));
         }
-        return Ok(Some(lacking.says(error, waited)));
     }
     Ok(None)
 }
 
-/// An array that was demanded and is incomplete.
+/// An array that lacks pieces.
 #[derive(Debug)]
-pub(crate) struct IncompleteArray<'b> {
+pub(crate) struct LackingArray<'b> {
     bundle: &'b BundleEntry,
     key: String,
     piece_of: &'b str,
@@ -52,7 +47,7 @@ pub(crate) struct IncompleteArray<'b> {
     there: BTreeSet<u64>,
 }
 
-impl<'b> IncompleteArray<'b> {
+impl<'b> LackingArray<'b> {
     /// `None` if the bundle is not that of an incomplete array, or of another array.
     pub(crate) fn of(pool: &Pool, target: &body::TargetBody<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
         let Some((piece_of, layout)) = open_array(bundle) else {
@@ -68,21 +63,51 @@ impl<'b> IncompleteArray<'b> {
         }))
     }
 
-    /// Returns the list request for its pieces, if they are to be named.
-    pub(crate) fn pieces(&self) -> Option<(ListOptions<'b>, String)> {
+    /// Records which pieces are offered, if their ranks are to be named. Blocks for a list.
+    pub(crate) fn look(&mut self, pool: &Pool) -> Result<()> {
+        if self.layout.is_none() {
+            return Ok(());
+        }
         let options = ListOptions {
             bundle: self.bundle.path.as_deref(),
             incomplete: true,
             ..ListOptions::default()
         };
-        self.layout.as_ref()?;
-        Some((options, format!("piece_of={}", quoted(self.piece_of))))
+        let rank = |entry: &Entry| entry.get("rank")?.parse::<u64>().ok();
+        for page in pool.list_with(&format!("piece_of={}", quoted(self.piece_of)), options)? {
+            self.there.extend(page?.iter().filter_map(rank));
+        }
+        Ok(())
     }
 
-    /// Records existing pieces.
-    pub(crate) fn note(&mut self, page: &[Entry]) {
-        let rank = |entry: &Entry| entry.get("rank")?.parse::<u64>().ok();
-        self.there.extend(page.iter().filter_map(rank));
+    /// Returns the text of its key.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns its layout; `None` if the server does not know the text.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    /// Returns the number of its pieces that are offered, and of all.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let wanted = self.bundle.declared.unwrap_or(0).saturating_sub(1);
+        let there = match &self.layout {
+            Some(_) => self.there.len() as u64,
+            None => self.bundle.members,
+        };
+        (there.min(wanted), wanted)
+    }
+
+    /// Returns the first ranks whose pieces are missing.
+    pub(crate) fn missing_ranks(&self, count_max: usize) -> Vec<u64> {
+        let Some(layout) = &self.layout else {
+            return Vec::new();
+        };
+        let missing = (0..layout.ranks().min(RANKS_SEARCHED_MAX))
+            .filter(|rank| !self.there.contains(rank) && layout.own(*rank) > 0);
+        missing.take(count_max).collect()
     }
 
     /// Returns the error with the missing pieces.
@@ -91,14 +116,12 @@ impl<'b> IncompleteArray<'b> {
     }
 
     fn missing(&self) -> String {
-        let wanted = self.bundle.declared.unwrap_or(0).saturating_sub(1);
-        let Some(layout) = &self.layout else {
-            return format!("{} of {wanted} pieces are there", self.bundle.members.min(wanted));
-        };
-        let missing = (0..layout.ranks().min(RANKS_SEARCHED_MAX))
-            .filter(|rank| !self.there.contains(rank) && layout.own(*rank) > 0);
-        let named: Vec<String> = missing.take(NAMED_MAX).map(|rank| rank.to_string()).collect();
-        let rest = wanted.saturating_sub((self.there.len() + named.len()) as u64);
+        let (there, wanted) = self.counts();
+        if self.layout.is_none() {
+            return format!("{there} of {wanted} pieces are there");
+        }
+        let named: Vec<String> = self.missing_ranks(NAMED_MAX).iter().map(u64::to_string).collect();
+        let rest = (wanted - there).saturating_sub(named.len() as u64);
         let more = if rest > 0 {
             format!(" and {rest} more")
         } else {

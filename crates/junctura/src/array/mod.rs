@@ -28,10 +28,11 @@ mod whole;
 pub(crate) use demanded::is_in_pieces;
 pub use demanded::{ArrayPart, DemandedArray};
 pub use exchange::Exchange;
+pub(crate) use missing::{ARRAYS, LackingArray};
 pub use offering::ArrayPiece;
 pub(crate) use offering::OpenArrays;
 #[cfg(feature = "async")]
-pub(crate) use offering::{PieceOffer, first_piece, is_second, unless_complete};
+pub(crate) use offering::{PieceOffer, PieceScope, is_second, unless_complete};
 pub(crate) use plans::PlanCache;
 pub use regrid::{RegridSource, RegridTarget, RegridTerms, read_weights, regrid_field};
 pub use whole::WholeArray;

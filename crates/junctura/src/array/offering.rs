@@ -10,11 +10,14 @@ use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema}
 use super::head::{ArrayHead, piece_of};
 use crate::connection::PoolConnection;
 use crate::object::Object;
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::{Target, find_schema};
 use crate::verbs::allocation::Allocation;
-use crate::verbs::bundle::{Bundle, BundleOptions};
-use crate::verbs::demand::DemandOptions;
+use crate::verbs::bundle::{Bundle, BundleOptions, begin_open_path};
+#[cfg(feature = "async")]
+use crate::verbs::demand::begin_demand;
+use crate::verbs::demand::{DemandThrough, demand};
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 /// One rank's part of an array.
@@ -115,6 +118,12 @@ impl OpenArrays {
         self.lock().push(open);
     }
 
+    /// Leaves all of them to the other producers.
+    pub(crate) fn leave_all(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        drop(all);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<OpenArray>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,10 +135,45 @@ impl fmt::Debug for OpenArrays {
     }
 }
 
+/// Where the arrays of pieces become visible: each by itself in a pool, or together with the other members of a bundle.
+pub(crate) struct PieceScope<'p> {
+    connection: Arc<PoolConnection>,
+    arrays: &'p OpenArrays,
+    within: Option<(&'p Bundle, &'p str)>,
+}
+
+impl<'p> PieceScope<'p> {
+    pub(crate) fn of_pool(pool: &'p Pool) -> Result<Self> {
+        Ok(Self {
+            connection: pool.connection()?,
+            arrays: pool.arrays(),
+            within: None,
+        })
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for a bundle without a path; `Closed` or `BundleClosed` for one that has ended.
+    pub(crate) fn of_bundle(bundle: &'p Bundle) -> Result<Self> {
+        let Some(path) = bundle.path() else {
+            let cause = "without a path it belongs to one program: the ranks of an array open the same path";
+            return Err(Error::new(Code::InvalidArgument, "bundle", cause));
+        };
+        bundle.must_be_open()?;
+        Ok(Self {
+            connection: Arc::clone(bundle.connection()),
+            arrays: bundle.arrays(),
+            within: Some((bundle, path)),
+        })
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
+        &self.connection
+    }
+}
+
 /// A piece, and its array.
 pub(crate) struct PieceOffer<'p> {
-    pub(crate) pool: &'p Pool,
-    connection: Arc<PoolConnection>,
+    scope: PieceScope<'p>,
     piece: ArrayPiece<'p>,
     head: ArrayHead,
     /// Terms of the array's own object.
@@ -152,8 +196,9 @@ impl Pool {
     /// # Errors
     /// - `InvalidArgument` for a rank or a length that does not match the layout, for an epoch if the schema rejects
     ///   duplicates, and for a missing epoch if it does not
-    /// - `Conflict` if other ranks have offered pieces in another layout or element type
-    /// - `AlreadyExists` for a different piece of this rank, or if the array was already complete
+    /// - `Conflict` if the array has another layout or element type, complete or not
+    /// - `AlreadyExists` if this rank has offered other bytes, or if the array was removed: `forget` of
+    ///   [`Pool::withdraw`](crate::Pool::withdraw) frees its key
     /// - those of [`Pool::offer`]
     pub fn offer_piece<'a, V: IntoGiven<'a>>(
         &self,
@@ -193,17 +238,7 @@ impl Pool {
         options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
-        let offering = PieceOffer::new(self, piece, attributes, options)?;
-        let Some(bundle) = offering.bundle(mine)? else {
-            return Ok(());
-        };
-        if offering.has_elements() {
-            match offering.stage_copy(&bundle, mine) {
-                Err(error) if is_second(&error) => offering.must_be_the_same(mine)?,
-                staged => staged?,
-            }
-        }
-        offering.stage_head(&bundle)
+        PieceOffer::new(PieceScope::of_pool(self)?, piece, attributes, options)?.copy(mine)
     }
 
     /// As [`Pool::offer_piece_with`], for memory of the pool that was filled in place: nothing is copied.
@@ -233,29 +268,103 @@ impl Pool {
         options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
-        let offering = PieceOffer::new(self, piece, attributes, options)?;
-        mine.must_be_of(&offering.connection)?;
-        let Some(bundle) = offering.bundle(&mine)? else {
-            return Ok(());
-        };
-        if offering.has_elements() {
-            let ready = mine.into_ready();
-            offering.stage(&bundle, ready.content())?;
-        }
-        offering.stage_head(&bundle)
+        PieceOffer::new(PieceScope::of_pool(self)?, piece, attributes, options)?.give(mine)
+    }
+}
+
+impl Bundle {
+    /// Offers a copy of one rank's part of an array into the bundle, as [`Pool::offer_piece`]. The array is one member: it
+    /// becomes visible with the other members, and counts towards their number when it has all its pieces. Every rank
+    /// opens the same path; a seal fails with `Conflict` while an array lacks pieces. Blocks until the piece is staged.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{ArrayPiece, BundleOptions, Layout, OfferOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
+    /// let step = pool.open_bundle("step/6", [("space", "model")], BundleOptions { members: Some(3), ..Default::default() })?;
+    /// for (rank, mine) in [[1_u8, 2], [3, 4]].iter().enumerate() {
+    ///     let piece = ArrayPiece::new(&layout, "u1".parse()?, rank as u64);
+    ///     step.offer_piece(&piece, [("name", "t")], mine)?;
+    ///     step.offer_piece_with(&piece, [("name", "u")], mine, OfferOptions::default())?;
+    /// }
+    /// assert!(pool.list("")?.is_empty());
+    /// step.offer([("name", "time")], b"6")?; // the third member
+    /// assert_eq!(pool.list("")?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer_piece`] and [`Bundle::offer`]; `InvalidArgument` for a bundle without a path.
+    pub fn offer_piece<'a, V: IntoGiven<'a>>(
+        &self,
+        piece: &ArrayPiece<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+    ) -> Result<()> {
+        self.offer_piece_with(piece, attributes, mine, OfferOptions::default())
+    }
+
+    /// As [`Bundle::offer_piece`], with options, which apply to the array.
+    ///
+    /// # Errors
+    /// Those of [`Bundle::offer_piece`] and [`Pool::offer_piece_with`].
+    pub fn offer_piece_with<'a, V: IntoGiven<'a>>(
+        &self,
+        piece: &ArrayPiece<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<()> {
+        piece.check(mine.len())?;
+        PieceOffer::new(PieceScope::of_bundle(self)?, piece, attributes, options)?.copy(mine)
+    }
+
+    /// As [`Bundle::offer_piece_with`], for memory of the pool that was filled in place: nothing is copied.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use junctura::{ArrayPiece, BundleOptions, Layout, OfferOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: Arc<Layout> = Arc::new("shape=1000x1000".parse()?);
+    /// let piece = ArrayPiece::new(&layout, "f8".parse()?, 0);
+    /// let step = pool.open_bundle("step/6", [("space", "model")], BundleOptions::default())?;
+    /// let mut mine = step.allocate(piece.bytes())?;
+    /// mine.fill(0);
+    /// step.offer_piece_allocation(&piece, [("name", "zeros")], mine, OfferOptions::default())?;
+    /// step.seal()?;
+    /// # assert_eq!(pool.list("")?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Bundle::offer_piece`], except that every second piece of a rank fails with `AlreadyExists`.
+    pub fn offer_piece_allocation<'a, V: IntoGiven<'a>>(
+        &self,
+        piece: &ArrayPiece<'_>,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        mine: Allocation,
+        options: OfferOptions<'_>,
+    ) -> Result<()> {
+        piece.check(mine.len())?;
+        PieceOffer::new(PieceScope::of_bundle(self)?, piece, attributes, options)?.give(mine)
     }
 }
 
 impl<'p> PieceOffer<'p> {
     /// Checks a piece and describes its array. Does not block.
     pub(crate) fn new<'a, V: IntoGiven<'a>>(
-        pool: &'p Pool,
+        scope: PieceScope<'p>,
         piece: &ArrayPiece<'p>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         options: OfferOptions<'_>,
     ) -> Result<Self> {
-        let connection = pool.connection()?;
-        has_pieces(&connection)?;
+        let connection = &scope.connection;
+        has_pieces(connection)?;
         // Every rank gets this error, not only the one that describes the layout.
         if options.if_wanted {
             let cause = "the consumers of an array are determined when it has all its pieces";
@@ -272,7 +381,6 @@ impl<'p> PieceOffer<'p> {
         let key = schema.key_text(RecordRef::trusted(&record));
         check_epoch(schema, &key, piece.epoch)?;
         Ok(Self {
-            pool,
             piece_of: piece_of(schema.name(), &key)?,
             head: ArrayHead {
                 layout: Arc::clone(piece.layout),
@@ -280,11 +388,41 @@ impl<'p> PieceOffer<'p> {
                 epoch: piece.epoch,
             },
             piece: *piece,
-            connection,
             terms,
             record,
             key,
+            scope,
         })
+    }
+
+    /// Offers a copy.
+    fn copy(&self, mine: &[u8]) -> Result<()> {
+        let Some(bundle) = self.bundle(mine)? else {
+            return Ok(());
+        };
+        if self.has_elements() {
+            match self.stage_copy(&bundle, mine) {
+                Err(error) if is_second(&error) => self.must_be_the_same(mine)?,
+                staged => staged?,
+            }
+        }
+        self.stage_head(&bundle)
+    }
+
+    /// Offers memory of the pool.
+    fn give(&self, mine: Allocation) -> Result<()> {
+        mine.must_be_of(&self.scope.connection)?;
+        let Some(bundle) = self.bundle(&mine)? else {
+            return Ok(());
+        };
+        if self.has_elements() {
+            let ready = mine.into_ready();
+            match self.stage(&bundle, ready.content()) {
+                Err(error) if is_second(&error) => return Err(self.second()),
+                staged => staged?,
+            }
+        }
+        self.stage_head(&bundle)
     }
 
     /// Returns the bundle of the array; `None` if the array is complete with this piece. Blocks.
@@ -293,9 +431,8 @@ impl<'p> PieceOffer<'p> {
         if let Some(bundle) = self.open(&about)? {
             return Ok(Some(bundle));
         }
-        let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        match self.pool.open_bundle(&self.path()?, attributes, self.bundle_options()) {
-            Ok(bundle) => Ok(Some(self.keep(bundle, about))),
+        match self.begin_open(&about).and_then(Pending::wait) {
+            Ok(bundle) => self.keep(bundle, about).map(Some),
             Err(error) => {
                 if self.is_late(error)? {
                     self.must_be_the_same(mine)?;
@@ -305,12 +442,18 @@ impl<'p> PieceOffer<'p> {
         }
     }
 
+    /// Opens the bundle of the array, or joins the ranks that have it open.
+    pub(crate) fn begin_open(&self, about: &About) -> Result<Pending<Bundle>> {
+        let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
+        begin_open_path(&self.scope.connection, &self.path()?, attributes, self.bundle_options())
+    }
+
     /// Returns the bundle of the array, if this pool has it open.
     ///
     /// # Errors
     /// `Conflict` if other ranks describe the array differently; an invalid layout, for the rank that would open it.
     pub(crate) fn open(&self, about: &About) -> Result<Option<Arc<Bundle>>> {
-        match self.pool.arrays().find(&self.connection, &self.path()?) {
+        match self.scope.arrays.find(&self.scope.connection, &self.path()?) {
             Some(open) if open.about == *about => Ok(Some(open.bundle)),
             Some(_) => Err(self.differs()),
             None => self.piece.layout.check_cover().map(|()| None),
@@ -318,13 +461,21 @@ impl<'p> PieceOffer<'p> {
     }
 
     /// Keeps the bundle open until it is complete: other ranks may offer pieces.
-    pub(crate) fn keep(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
+    ///
+    /// # Errors
+    /// `Closed` or `BundleClosed` if the enclosing bundle ended before this one was opened: this one is then no member.
+    pub(crate) fn keep(&self, bundle: Bundle, about: About) -> Result<Arc<Bundle>> {
+        if let Some((enclosing, _)) = self.scope.within {
+            // The server reports an end before it answers a later request. Pieces are staged only after this check, and the
+            // bundle is left, not aborted: it may be a member of a new bundle at the path.
+            enclosing.must_be_open()?;
+        }
         let bundle = Arc::new(bundle);
-        self.pool.arrays().keep(OpenArray {
+        self.scope.arrays.keep(OpenArray {
             bundle: Arc::clone(&bundle),
             about,
         });
-        bundle
+        Ok(bundle)
     }
 }
 
@@ -340,7 +491,11 @@ impl PieceOffer<'_> {
         let piece =
             Schema::piece().ok_or_else(|| Error::new(Code::NotFound, Schema::PIECE, "there is no such schema"))?;
         let epoch = self.piece.epoch.map_or_else(String::new, |epoch| format!(".{epoch}"));
-        Ok(format!("array.{}{epoch}", piece.key_hash(&self.piece_of)))
+        let within = self
+            .scope
+            .within
+            .map_or_else(String::new, |(_, path)| format!("{path}/"));
+        Ok(format!("{within}array.{}{epoch}", piece.key_hash(&self.piece_of)))
     }
 
     pub(crate) fn bundle_options(&self) -> BundleOptions<'static> {
@@ -384,17 +539,22 @@ impl PieceOffer<'_> {
     pub(crate) fn is_late(&self, error: Error) -> Result<bool> {
         match error.code() {
             Code::Conflict => Err(self.differs()),
-            Code::BundleClosed => Ok(self.has_elements()),
+            Code::BundleClosed if !self.is_of_enclosing(&error) => Ok(self.has_elements()),
             _ => Err(error),
         }
     }
 
+    fn is_of_enclosing(&self, error: &Error) -> bool {
+        let enclosing = self.scope.within.map(|(_, path)| format!("bundle {path}"));
+        enclosing.is_some_and(|enclosing| error.subject() == enclosing)
+    }
+
     fn stage_copy(&self, bundle: &Bundle, mine: &[u8]) -> Result<()> {
-        if self.connection.goes_inline(mine.len()) {
+        if self.scope.connection.goes_inline(mine.len()) {
             return self.stage(bundle, OfferedPayload::Inline(mine));
         }
         let mut allocation = bundle.allocate(mine.len())?;
-        allocation.copy_from_slice(mine);
+        allocation.write(0, mine)?;
         self.stage(bundle, allocation.into_ready().content())
     }
 
@@ -405,11 +565,11 @@ impl PieceOffer<'_> {
 
     /// Returns the piece as an object.
     pub(crate) fn as_object(&self) -> Result<(OfferTerms, Vec<u8>)> {
-        let schema = find_schema(&self.connection.greeting.schemas, Schema::PIECE)?;
+        let schema = find_schema(&self.scope.connection.greeting.schemas, Schema::PIECE)?;
         let mut record = Vec::new();
         let attributes = self.attributes();
         let attributes = attributes.iter().map(|(name, value)| (*name, value.as_str()));
-        self.connection.record_of(schema, attributes, &mut record)?;
+        self.scope.connection.record_of(schema, attributes, &mut record)?;
         Ok((OfferTerms::of_piece(schema), record))
     }
 
@@ -424,11 +584,11 @@ impl PieceOffer<'_> {
         let Some((terms, record, text)) = self.own_object() else {
             return Ok(());
         };
-        let staged = if self.connection.goes_inline(text.len()) {
+        let staged = if self.scope.connection.goes_inline(text.len()) {
             bundle.stage(terms, record, OfferedPayload::Inline(text.as_bytes()))
         } else {
             let mut allocation = bundle.allocate(text.len())?;
-            allocation.copy_from_slice(text.as_bytes());
+            allocation.write(0, text.as_bytes())?;
             bundle.stage(terms, record, allocation.into_ready().content())
         };
         unless_complete(staged.map(drop))
@@ -437,37 +597,49 @@ impl PieceOffer<'_> {
     /// Accepts a piece that was rejected as a second one, if it has the same bytes as the first.
     fn must_be_the_same(&self, mine: &[u8]) -> Result<()> {
         let attributes = self.attributes();
-        self.is_the_same(mine, self.pool.demand_with(key_of(&attributes), first_piece()))
+        let key = key_of(&attributes);
+        let first = demand(
+            &self.scope.connection,
+            &key,
+            Some(Duration::ZERO),
+            &DemandThrough::Staged,
+        );
+        self.is_the_same(mine, first)
     }
 
-    /// Calls `call` with the key of this rank's piece.
+    /// Begins to demand the piece that this rank has offered before.
     #[cfg(feature = "async")]
-    pub(crate) fn with_key<T>(&self, call: impl FnOnce(Target<'_>) -> T) -> T {
-        call(key_of(&self.attributes()))
+    pub(crate) fn begin_demand_first(&self) -> Result<Pending<Object>> {
+        let attributes = self.attributes();
+        let key = key_of(&attributes);
+        begin_demand(
+            &self.scope.connection,
+            &key,
+            Some(Duration::ZERO),
+            &DemandThrough::Staged,
+        )
     }
 
     /// # Errors
     /// `AlreadyExists` if the first piece of this rank is different.
     pub(crate) fn is_the_same(&self, mine: &[u8], first: Result<Object>) -> Result<()> {
-        let is_same = |first: &[u8]| first == mine;
-        if first.is_ok_and(|first| first.get("layout") == Some(&*self.head.layout_value()) && is_same(first.payload()))
-        {
-            return Ok(());
-        }
-        let cause = format!(
-            "rank {} has offered its piece of this array before, with other bytes, or the array was removed",
-            self.piece.rank
-        );
+        let rank = self.piece.rank;
+        let cause = match first {
+            Ok(first) if first.get("layout") == Some(&*self.head.layout_value()) && first.payload() == mine => {
+                return Ok(());
+            }
+            Ok(_) => format!("rank {rank} has offered its piece of this array before, with other bytes"),
+            Err(_) => format!(
+                "rank {rank} has offered its piece of this array before, and the array was removed; the keys of an array are free \
+                 some minutes after its removal, at once with `junctura pool withdraw --forget`"
+            ),
+        };
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
     }
-}
 
-/// Returns the options to demand a piece that a rank has offered before.
-pub(crate) fn first_piece() -> DemandOptions<'static> {
-    DemandOptions {
-        timeout: Some(Duration::ZERO),
-        incomplete: true,
-        ..DemandOptions::default()
+    fn second(&self) -> Error {
+        let cause = format!("rank {} has offered its piece of this array before", self.piece.rank);
+        Error::new(Code::AlreadyExists, &*self.key, cause)
     }
 }
 

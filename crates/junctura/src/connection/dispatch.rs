@@ -45,9 +45,13 @@ impl PoolConnection {
             }
             Ok(Reply::Failed(failure)) => {
                 let error = Error::from(failure);
-                if request == 0 && error.code() == Code::Closed {
+                if request == 0 && matches!(error.code(), Code::Closed | Code::Denied) {
                     let server = self.greeting.server.as_str();
-                    state.farewell = Some(Error::new(Code::Closed, server, error.cause()));
+                    let cause = match error.code() {
+                        Code::Denied => format!("{}: {}", error.subject(), error.cause()),
+                        _ => error.cause().to_owned(),
+                    };
+                    state.farewell = Some(Error::new(error.code(), server, cause));
                     return Ok(());
                 }
                 if state.mail.is_unacknowledged(request) {

@@ -203,6 +203,38 @@ impl Allocation {
         }
     }
 
+    /// Copies bytes into it, from its byte `at` on. Into memory that the pool has not used yet this takes about half as
+    /// long as a copy through the slice.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut field = pool.allocate(100_000)?;
+    /// for (at, row) in [[7; 50_000], [8; 50_000]].iter().enumerate() {
+    ///     field.write(at * row.len(), row)?;
+    /// }
+    /// field.offer([("name", "rows")])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the bytes exceed it; nothing is written then.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        if let AllocatedMemory::Slot { slot, .. } = &mut self.memory {
+            return slot.write(at, bytes);
+        }
+        let length = self.len();
+        let place = at.checked_add(bytes.len()).and_then(|end| self.get_mut(at..end));
+        let Some(place) = place else {
+            let cause = format!("{} bytes at {at} exceed its {length} bytes", bytes.len());
+            return Err(Error::new(Code::InvalidArgument, "allocation", cause));
+        };
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+
     /// Shortens it to its first `bytes`; no effect if it is not longer.
     pub fn truncate(&mut self, bytes: usize) {
         match &mut self.memory {

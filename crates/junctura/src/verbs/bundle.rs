@@ -16,6 +16,7 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
+use crate::array::OpenArrays;
 use crate::awaiting::{Awaited, WaitSource};
 use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::state::StreamStop;
@@ -145,7 +146,10 @@ pub struct Bundle {
     number: u64,
     /// Shared with requests that wait for the bundle.
     progress: Arc<BundleProgress>,
+    /// Its incomplete arrays: bundles that are nested in it.
+    arrays: OpenArrays,
 }
+
 impl Pool {
     /// Opens a bundle without a path: its members become visible together with [`Bundle::seal`]. Blocks until the
     /// server has answered.
@@ -260,10 +264,18 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         options: BundleOptions<'_>,
     ) -> Result<Pending<Bundle>> {
-        let connection = self.connection()?;
-        let asked = asked(&connection, path, attributes, options)?;
-        begin_open(&connection, Some(path.to_owned()), asked)
+        begin_open_path(&self.connection()?, path, attributes, options)
     }
+}
+
+pub(crate) fn begin_open_path<'a, V: IntoGiven<'a>>(
+    connection: &Arc<PoolConnection>,
+    path: &str,
+    attributes: impl IntoIterator<Item = (&'a str, V)>,
+    options: BundleOptions<'_>,
+) -> Result<Pending<Bundle>> {
+    let asked = asked(connection, path, attributes, options)?;
+    begin_open(connection, Some(path.to_owned()), asked)
 }
 
 fn asked<'p, 'a, V: IntoGiven<'a>>(
@@ -306,6 +318,7 @@ fn begin_open(
                 connection: Arc::clone(connection),
                 number,
                 progress: Arc::new(BundleProgress::new(connection, path, number)),
+                arrays: OpenArrays::default(),
             }),
             _ => Err(unexpected("no beginning")),
         },
@@ -360,7 +373,7 @@ impl Bundle {
             return self.stage(terms, &record, OfferedPayload::Inline(payload));
         }
         let mut allocation = self.allocate(payload.len())?;
-        allocation.copy_from_slice(payload);
+        allocation.write(0, payload)?;
         self.stage(terms, &record, allocation.into_ready().content())
     }
 
@@ -516,6 +529,7 @@ impl Bundle {
     /// # Errors
     /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_leave(&self) -> Result<Pending<()>> {
+        self.arrays.leave_all();
         self.progress.begin_leave()
     }
 
@@ -567,9 +581,27 @@ impl Bundle {
         self.progress.take_completed()
     }
 
-    #[cfg(feature = "async")]
     pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
+    }
+
+    pub(crate) fn arrays(&self) -> &OpenArrays {
+        &self.arrays
+    }
+
+    /// Checks that no end of the bundle has been reported. Does not block.
+    ///
+    /// # Errors
+    /// `Closed` if it was aborted or left; `BundleClosed` if it is visible.
+    pub(crate) fn must_be_open(&self) -> Result<()> {
+        match self.completed()? {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                Code::BundleClosed,
+                self.progress.subject(),
+                "it is complete",
+            )),
+        }
     }
 
     /// Stages memory of this pool under a complete record.

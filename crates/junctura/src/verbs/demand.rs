@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
 use junctura_wire::Request;
 use junctura_wire::body::{self, DemandRequest};
 
 use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::state::StreamStop;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::{hinted, is_hinted};
 use crate::object::{Object, ObjectOrigin};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
@@ -83,7 +84,12 @@ impl Pool {
         if options.asks_store(self.depot().is_some()) {
             return self.begin_demand(target, options)?.wait();
         }
-        demand(&self.connection()?, &target.into(), options.timeout, &options.through())
+        let (connection, target) = (self.connection()?, target.into());
+        let met = demand(&connection, &target, options.timeout, &options.through());
+        met.map_err(|error| match connection.resolve(&target) {
+            Ok(target) if is_hinted(options.timeout) => hinted(self, &target, error),
+            _ => error,
+        })
     }
 
     /// Non-blocking version of [`Pool::demand_with`]: the result receives the answer. See [`Pending`].
@@ -109,7 +115,18 @@ impl Pool {
     ) -> Result<Pending<Object>> {
         let (connection, target) = (self.connection()?, target.into());
         if !options.asks_store(self.depot().is_some()) {
-            return begin_demand(&connection, &target, options.timeout, &options.through());
+            let demand = begin_demand(&connection, &target, options.timeout, &options.through())?;
+            if !is_hinted(options.timeout) {
+                return Ok(demand);
+            }
+            let (pool, target) = (self.clone(), owned(connection.resolve(&target)?));
+            return Ok(demand.then(move |object| match object {
+                Err(error) if error.code() == Code::Timeout => {
+                    let hint = move || Err(hinted(&pool, &target, error));
+                    Ok(Pending::work(&connection, hint, give_back))
+                }
+                object => Ok(Pending::known(&connection, object)),
+            }));
         }
         let demand = StoreDemand {
             target: owned(connection.resolve(&target)?),

@@ -126,7 +126,7 @@ impl Pool {
             return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
         }
         let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
-        allocation.copy_from_slice(payload);
+        allocation.write(0, payload)?;
         let ready = allocation.into_ready();
         connection.offer_one(terms, &record, ready.content())
     }

@@ -215,7 +215,7 @@ impl Pipeline {
     ) -> Result<u64> {
         if !self.connection.goes_inline(payload.len()) {
             let mut allocation = self.allocate(payload.len())?;
-            allocation.copy_from_slice(payload);
+            allocation.write(0, payload)?;
             return self.offer_allocation_with(allocation, attributes, options);
         }
         let terms = self.prepare(options, attributes)?;

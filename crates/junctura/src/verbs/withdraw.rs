@@ -33,7 +33,8 @@ pub struct WithdrawOptions {
     /// Does not wait: consumers to which the object is outstanding get a gap.
     pub force: bool,
     /// Also frees the keys, including those of objects that were removed before: a schema that rejects a second object
-    /// accepts them again at once. The result is then the number of keys that became free.
+    /// accepts them again at once. With them, the pieces of arrays can be offered again, and bundles of which no object is
+    /// visible be opened again. The result is then the number of keys that became free, without those of pieces.
     pub forget: bool,
 }
 

@@ -17,7 +17,7 @@ from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
-from junctura.mesh._files.reading import check_links, reading
+from junctura.mesh._files.reading import FileMeshReader, check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
@@ -36,7 +36,7 @@ class _ZoneNode(NamedTuple):
     """Names and numbers that the writer has kept."""
 
 
-class CgnsReader:
+class CgnsReader(FileMeshReader):
     """A CGNS file: iterate over it for its steps.
 
     Parameters
@@ -54,36 +54,12 @@ class CgnsReader:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        h5py = _forks.needed("h5py", "mesh")
-        self.path = os.fspath(path)
         self._notes: list[str] = []
         self._moved: dict[tuple[str, ...], MeshStep] = {}
-        with reading(self.path):
-            self._file = h5py.File(self.path, "r")
-        try:
-            with reading(self.path):
-                check_links(self.path, self._file, h5py.ExternalLink)
-                self._begin()
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> CgnsReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(path, _forks.needed("h5py", "mesh").File)
 
     def __len__(self) -> int:
         return max(1, len(self._steps))
-
-    def __iter__(self) -> Iterator[MeshStep]:
-        for index in range(len(self)):
-            yield self.mesh(index)
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
 
     def mesh(self, index: int) -> MeshStep:
         """Returns the mesh with the fields of one step, counted from 0."""
@@ -103,6 +79,7 @@ class CgnsReader:
         )
 
     def _begin(self) -> None:
+        check_links(self.path, self._file, _forks.needed("h5py", "mesh").ExternalLink)
         self._bases = list(children(self._file, "CGNSBase_t"))
         if not self._bases:
             raise Corrupt(self.path, "an HDF5 file without a CGNSBase_t is not a CGNS file")

@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from junctura.mesh._files.cgns_nodes import (
     NodeWriter,
     faces_of,
 )
+from junctura.mesh._files.writing import FileMeshWriter
 from junctura.mesh._model import Array, MeshBlock, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import BY_VTK, SHAPES, to_file
 
@@ -42,7 +42,7 @@ _BASE = "Base"
 _SIDES = {(shape.rank, shape.points): shape for shape in SHAPES.values() if shape.rank <= 2}
 
 
-class CgnsWriter:
+class CgnsWriter(FileMeshWriter):
     """Writes the steps of a series into a CGNS file.
 
     Parameters
@@ -63,11 +63,8 @@ class CgnsWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
         self._h5py = _forks.needed("h5py", "mesh")
-        self._path = Path(path)
-        self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
-        self._file: Any = None
-        self._first: MeshStep | None = None
         self._zones: dict[str, _ZoneWriter] = {}
         self._steps: list[tuple[int, float | None]] = []
         self._globals: dict[str, list[Any]] = {}
@@ -99,21 +96,9 @@ class CgnsWriter:
         if mesh.time is not None or mesh.fields or mesh.globals:
             self._steps.append((mesh.step, mesh.time))
 
-    def close(self) -> None:
-        """Completes the file."""
-        if self._file is not None:
-            if self._steps:
-                self._write_steps()
-            self._file.close()
-            self._file = None
-            self._partial.replace(self._path)
-
-    def abort(self) -> None:
-        """Removes what was written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self._partial.unlink(missing_ok=True)
+    def _complete(self) -> None:
+        if self._steps:
+            self._write_steps()
 
     def _begin(self, mesh: MeshStep) -> None:
         mesh.check()

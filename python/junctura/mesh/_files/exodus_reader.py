@@ -16,7 +16,7 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
-from junctura.mesh._files.reading import check_count, check_links, check_size, check_storage, reading
+from junctura.mesh._files.reading import FileMeshReader, check_count, check_links, check_size, check_storage, reading
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
@@ -38,7 +38,7 @@ _FAMILIES = {
 _PLAIN = ("SPHERE", "BAR", "TRI", "TRIANGLE", "QUAD", "TET", "TETRA", "PYRA", "PYRAMID", "WEDGE", "HEX")
 
 
-class ExodusReader:
+class ExodusReader(FileMeshReader):
     """An Exodus file: iterate over it for its steps.
 
     Parameters
@@ -58,39 +58,10 @@ class ExodusReader:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        netcdf = _forks.needed("netCDF4", "mesh")
-        self.path = os.fspath(path)
-        with reading(self.path):
-            _check_files(self.path)
-            self._file = netcdf.Dataset(self.path)
-        try:
-            with reading(self.path):
-                self._file.set_auto_maskandscale(False)
-                if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
-                    raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
-                check_size(self.path, "time_whole", 8 * self._count("time_step"))
-                self._static = self._read_static()
-                self._static.check()
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> ExodusReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(path, _opened)
 
     def __len__(self) -> int:
         return max(1, self._count("time_step") if "time_whole" in self._file.variables else 0)
-
-    def __iter__(self) -> Iterator[MeshStep]:
-        for index in range(len(self)):
-            yield self.mesh(index)
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
 
     def mesh(self, index: int) -> MeshStep:
         """Returns the mesh with the fields of one step, counted from 0."""
@@ -105,6 +76,14 @@ class ExodusReader:
             for one in mesh.fields:
                 mesh.check_field(one)
         return mesh
+
+    def _begin(self) -> None:
+        self._file.set_auto_maskandscale(False)
+        if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
+            raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
+        check_size(self.path, "time_whole", 8 * self._count("time_step"))
+        self._static = self._read_static()
+        self._static.check()
 
     def _count(self, dimension: str) -> int:
         found = self._file.dimensions.get(dimension)
@@ -289,6 +268,11 @@ class ExodusReader:
             return [""] * count
         rows = self._get(name)
         return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").strip() for row in rows]
+
+
+def _opened(path: str, mode: str) -> Any:
+    _check_files(path)
+    return _forks.needed("netCDF4", "mesh").Dataset(path, mode)
 
 
 def _check_files(path: str) -> None:

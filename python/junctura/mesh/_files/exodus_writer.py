@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from junctura import _forks
 from junctura.errors import InvalidArgument, Unsupported
 from junctura.mesh._compare import same_static
 from junctura.mesh._files.shape_split import ShapeSplit
+from junctura.mesh._files.writing import FileMeshWriter
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, to_file
 
@@ -32,7 +31,7 @@ _SETS = {
 }
 
 
-class ExodusWriter:
+class ExodusWriter(FileMeshWriter):
     """Writes the steps of a series into an Exodus file.
 
     Parameters
@@ -48,11 +47,8 @@ class ExodusWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
         self._netcdf = _forks.needed("netCDF4", "mesh")
-        self._path = Path(path)
-        self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
-        self._file: Any = None
-        self._first: MeshStep | None = None
         self._split: ShapeSplit | None = None
         self._variables: dict[tuple[str, str, str], str] = {}
         self._globals: list[str] = []
@@ -111,20 +107,6 @@ class ExodusWriter:
             raise InvalidArgument(
                 str(self._path), f"step {mesh.step} has no field {name} on {on}; the first step has it"
             )
-
-    def close(self) -> None:
-        """Completes the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self._partial.replace(self._path)
-
-    def abort(self) -> None:
-        """Removes what was written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self._partial.unlink(missing_ok=True)
 
     def _begin(self, mesh: MeshStep) -> None:
         # The number of the first point of each set of points.

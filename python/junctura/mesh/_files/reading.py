@@ -1,13 +1,16 @@
-"""Errors and limits of files from outside."""
+"""What readers of files have in common: errors and limits of files from outside."""
 
 from __future__ import annotations
 
+import abc
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from junctura.errors import Corrupt, Error, Io, LimitExceeded, TooLarge, Unsupported
+from junctura.mesh._model import MeshStep
 
 # Values may be compressed, but not beyond this.
 _RATIO_MAX = 1024
@@ -56,3 +59,52 @@ def check_storage(path: str, dataset: Any) -> None:
     """Refuses an HDF5 dataset whose values are in other files."""
     if getattr(dataset, "external", None) or getattr(dataset, "is_virtual", False):
         raise Unsupported(path, f"the values of {dataset.name} are in other files")
+
+
+class FileMeshReader(abc.ABC):
+    """A file of meshes: iterate over it for its steps.
+
+    Parameters
+    ----------
+    path
+        The file.
+    open_file
+        Opens it with the library of its format.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str], open_file: Callable[[str, str], Any]) -> None:
+        self.path = os.fspath(path)
+        with reading(self.path):
+            self._file = open_file(self.path, "r")
+        try:
+            with reading(self.path):
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> FileMeshReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[MeshStep]:
+        for index in range(len(self)):
+            yield self.mesh(index)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+    @abc.abstractmethod
+    def mesh(self, index: int) -> MeshStep:
+        """Returns the mesh with the fields of one step, counted from 0."""
+
+    @abc.abstractmethod
+    def _begin(self) -> None:
+        """Reads what all steps have in common."""

@@ -114,6 +114,8 @@ class ProductEngine:
         self._came: dict[int, float] = {}
         # By key: how often it was decoded.
         self._decoded: Counter[str] = Counter()
+        # By file name: the product. Fields may complete two names to one, which no check before a run detects.
+        self._files: dict[str, int] = {}
         self._actions: list[EngineAction] = []
 
     def take(self, event: EngineEvent) -> list[EngineAction]:
@@ -133,6 +135,7 @@ class ProductEngine:
             case ProductFound():
                 self.graph.found(event.product)
                 self.report.kept += 1
+                self._files[self.graph.products[event.product].wanted.name()] = event.product
             case ProductAbandoned():
                 self._fail_product(event.product, event.failure)
         actions, self._actions = self._actions, []
@@ -314,6 +317,12 @@ class ProductEngine:
             return
         self._free(free)
         wanted = self.graph.products[number].wanted
+        name = wanted.name(**file.words)
+        if (other := self._files.setdefault(name, number)) != number:
+            replaced = self.graph.products[other].wanted.recipe.product
+            cause = f'its file {name} has replaced that of "{replaced}": give them different names in to.name'
+            self._report_failed(self._failure(number, cause))
+            return
         made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
         self.report.made.append(made)
         if file.extremes is not None:
@@ -336,6 +345,9 @@ class ProductEngine:
 
     def _fail_product(self, number: int, failure: Failed) -> None:
         self._free(self.graph.fail(number))
+        self._report_failed(failure)
+
+    def _report_failed(self, failure: Failed) -> None:
         self.report.failed.append(failure)
         self._actions.append(ReportFailed(failure))
 

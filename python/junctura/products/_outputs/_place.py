@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from junctura.errors import Io
+from junctura.products._recipe.file_names import PROVENANCE
 
 Content: TypeAlias = bytes | Mapping[str, bytes]
 """The contents of a file, or of the files of a directory by relative name."""
@@ -47,7 +48,7 @@ _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 def provenance_of(path: Path) -> Path:
     """Returns the path of the provenance of a product."""
-    return path.with_name(f"{path.name}.provenance.json")
+    return path.with_name(f"{path.name}{PROVENANCE}")
 
 
 def measured(content: Content) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, FileSink, Offer, Products
 from junctura.products._recipe.definitions import Recipe, load_all
 from junctura.products._recipe.file_names import Template
-from junctura.products._recipe.mars_words import values
+from junctura.products._recipe.mars_words import Key, values
 from junctura.products._recipe.recipe_schema import ALIASES
 
 
@@ -50,13 +50,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Places:
-    """The environment of a plan: the folder of its file, its output folder, and the number of processes for
-    products.
+    """The environment of a plan: the folder of its file, its output folder, the number of processes for products, and
+    by file name the sink that writes it, and its field.
     """
 
     folder: Path
     out: Path
     workers: int | None
+    owners: dict[str, tuple[FileSink, Key]] = field(default_factory=dict)
 
 
 class Plan:
@@ -331,7 +332,7 @@ def _sink(name: str, value: dict[str, Any], places: Places) -> Action:
         select = _select(value["select"]) if "select" in value else None
         return Archive(_below(places.folder, value["store"]), select, value.get("every"))
     if name == "file":
-        return FileSink(_output(value, places.folder), value["name"], places.out)
+        return FileSink(_output(value, places.folder), value["name"], places.out, places.owners)
     out = places.out / value["out"] if "out" in value else places.out
     return Products(_recipes(value, places.folder), out, value.get("workers", places.workers))
 

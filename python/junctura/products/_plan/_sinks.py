@@ -124,16 +124,20 @@ class FileSink(Each):
         The file name, with words in braces.
     folder
         The folder of the files.
+    owners
+        By file name, the sink of all of this run that writes it, and its field.
 
     """
 
-    def __init__(self, output: Output, name: str, folder: Path) -> None:
+    def __init__(self, output: Output, name: str, folder: Path, owners: dict[str, tuple[FileSink, Key]]) -> None:
         self.output, self.template, self.folder = output, Template(name), folder
-        self._names: dict[str, Key] = {}
+        self._owners = owners
 
     def take(self, item: Item) -> Sequence[Item]:
         name, words = file_name(self.template, item.attributes), telling(item.attributes)
-        other = self._names.setdefault(name, words)
+        sink, other = self._owners.setdefault(name, (self, words))
+        if sink is not self:
+            raise InvalidArgument(item.named, f"the file {name} is that of another sink: give them different names")
         if other != words:
             raise InvalidArgument(item.named, f"the file {name} is that of another field: its name needs more words")
         path = self.folder / name

@@ -392,19 +392,31 @@ def _told_apart(recipes: Iterable[Recipe]) -> tuple[list[Recipe], list[Error]]:
     wrong: list[Error] = []
     products: dict[str, Recipe] = {}
     files: dict[str, Recipe] = {}
+    folders: dict[str, Recipe] = {}
     for recipe in recipes:
         names = [_template(recipe.output.name).fill({**UNKNOWN, **one}) for one in recipe.files()]
-        if error := _taken(recipe, names, products, files):
+        if error := _taken(recipe, names, products, files, folders):
             wrong.append(error)
             continue
         products[recipe.product] = recipe
         files |= dict.fromkeys(names, recipe)
+        folders |= dict.fromkeys((folder for name in names for folder in _folders(name)), recipe)
         kept.append(recipe)
     return kept, wrong
 
 
+def _folders(name: str) -> Iterator[str]:
+    """Yields the folders of a file, below that of all products."""
+    parts = name.split("/")
+    return ("/".join(parts[:count]) for count in range(1, len(parts)))
+
+
 def _taken(
-    recipe: Recipe, names: Iterable[str], products: Mapping[str, Recipe], files: Mapping[str, Recipe]
+    recipe: Recipe,
+    names: Iterable[str],
+    products: Mapping[str, Recipe],
+    files: Mapping[str, Recipe],
+    folders: Mapping[str, Recipe],
 ) -> AlreadyExists | None:
     if other := products.get(recipe.product):
         return AlreadyExists(
@@ -414,4 +426,10 @@ def _taken(
         if other := files.get(name):
             both = f'files of "{recipe.product}" and "{other.product}"'
             return AlreadyExists(recipe.where, f"to.name: {both} are both named {name}")
+        if other := folders.get(name):
+            cause = f'to.name: {name} is a folder, of the files of "{other.product}"'
+            return AlreadyExists(recipe.where, cause)
+        for folder in _folders(name):
+            if other := files.get(folder):
+                return AlreadyExists(recipe.where, f'to.name: {folder} is no folder, but a file of "{other.product}"')
     return None

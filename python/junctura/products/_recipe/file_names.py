@@ -13,6 +13,8 @@ from typing import Any
 
 from junctura._document.located_yaml import Wrong, nearest
 
+# The end of the name of a provenance, which is beside its product.
+PROVENANCE = ".provenance.json"
 _SPEC = re.compile(r"(0?[1-9][0-9]?d?)?")
 # Space for the suffix of the hidden provenance file.
 _LENGTH_MAX = 220
@@ -92,6 +94,8 @@ def file_name(template: Template, attributes: Mapping[str, Any]) -> str:
         raise Wrong(f"{name[:60]!r} is no file's name: {found[0]!r} is in it")
     if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         raise Wrong(f'"{name[:60]}" is no name below a folder')
+    if name.endswith(PROVENANCE):
+        raise Wrong(f'"{name[:60]}" would be the provenance of another file: a name cannot end with {PROVENANCE}')
     if max(len(part.encode()) for part in parts) > _LENGTH_MAX:
         raise Wrong(f"the name has more than {_LENGTH_MAX} bytes: {name[:60]}...")
     return name

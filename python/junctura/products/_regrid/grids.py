@@ -539,6 +539,8 @@ def check_area(north: float, west: float, south: float, east: float) -> None:
 def _check_edges(subject: str, north: float, west: float, south: float, east: float) -> None:
     if not (-90 <= south <= north <= 90 and west <= east <= west + 360 and -360 <= west <= 360):
         cause = "expected north/west/south/east in degrees, with south <= north and west <= east <= west + 360"
+        if -90 <= south <= north <= 90 and -360 <= east < west <= 360:
+            cause += f": across the date line east is {east + 360:g}"
         raise InvalidArgument(subject, cause)
 
 

@@ -1,25 +1,25 @@
 //! `junctura explain` answers why: why a request waits, why nothing matches, why an object is in memory or was removed, what fills memory.
 //!
 //! ```text
-//!  SELECTOR --list--> nothing: nearest_miss      something: object, for the first ones
+//!  SELECTOR --tally, list--> matched: the conditions without which something matches, or object, for the first ones
 //!  --waiting, --client --waits--> chains of what waits for what, cycles (waits)     --dot (graph)
 //!  --memory --keepers--> memory
 //! ```
 
 pub(crate) mod chains;
-mod conditions;
 mod graph;
+mod matched;
 mod memory;
-mod nearest_miss;
 mod object;
 mod waits;
 mod words;
 
 use clap::Args;
-use junctura::{Code, Error, ListOptions, Pool, Result, Target};
+use junctura::{Code, Error, Pool, Result, Target, Version};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::output::StandardOutput;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::absent::open_served;
 use crate::attributes::{about_selector, note_unknown_in, selector};
@@ -30,11 +30,10 @@ const EXAMPLES: &str = "Examples:
   junctura explain --client product-broker               requests of one client
   junctura explain param=t,step=36,levelist=85           why nothing matches, or why these objects stay
   junctura explain --key '{space=default}{}{name=a}'                  one object: what keeps it, or why it was removed
+  junctura explain --version 1795271438931.4711          the same, by its version
   junctura explain --memory                              what keeps memory
   junctura explain --dot | dot -Tsvg -o waits.svg        the graph of what waits for what";
 
-/// Objects that are explained one by one; others are counted.
-const OBJECTS_MAX: usize = 10;
 /// Waits that are read.
 const WAITS_MAX: usize = 10_000;
 
@@ -43,7 +42,7 @@ const WAITS_MAX: usize = 10_000;
 /// Without arguments, shows all requests that wait, the longest first, each with what it waits for: requirements and their readers,
 /// clients, bundles. Clients that wait for each other are named.
 /// With a selector that matches nothing, names the condition without which something matches, and the values that exist. With a selector
-/// that matches, or with --key, states what keeps each object in memory.
+/// that matches, or with --key, states what keeps each object in memory. Of arrays that lack pieces, names the ranks that are missing.
 /// Reads only. The exit status is 3 if there is nothing to explain, and 5 if the pool is not served.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -57,6 +56,9 @@ pub(crate) struct ExplainArguments {
     /// Explain the object with this key, as `ls --json` prints it
     #[arg(long, value_name = "KEY", conflicts_with_all = ["selectors", "waiting", "client", "memory", "dot"])]
     key: Option<String>,
+    /// Explain the visible object of this version, as `ls --long`, a cursor or an error names it
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["selectors", "key", "waiting", "client", "memory", "dot"])]
+    version: Option<Version>,
     /// Show all requests that wait (the default without a selector)
     #[arg(long, conflicts_with_all = ["selectors", "memory"])]
     waiting: bool,
@@ -84,10 +86,13 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<()> {
     } else if let Some(key) = &arguments.key {
         let explained = pool.reasons().explain(Target::key_text(key.as_str()))?;
         object::write(&[explained], 0, arguments.json, &mut out)?;
+    } else if let Some(version) = arguments.version {
+        let explained = pool.reasons().explain_version(version)?;
+        object::write(&[explained], 0, arguments.json, &mut out)?;
     } else if arguments.selectors.is_empty() {
         arguments.explain_waits(&pool, &mut out)?;
     } else {
-        arguments.explain_objects(&pool, &mut out)?;
+        arguments.explain_selector(&pool, &mut out)?;
     }
     out.flush()
 }
@@ -126,37 +131,24 @@ impl ExplainArguments {
         Ok(())
     }
 
-    fn explain_objects(&self, pool: &Pool, out: &mut StandardOutput) -> Result<()> {
+    fn explain_selector(&self, pool: &Pool, out: &mut StandardOutput) -> Result<()> {
         let selector = selector(&self.selectors, pool)?;
-        let (mut first, mut more) = (Vec::new(), 0);
-        for page in about_selector(pool.list_with(&selector, ListOptions::default()), &selector)? {
-            for entry in about_selector(page, &selector)? {
-                if first.len() < OBJECTS_MAX {
-                    first.push((entry.key().to_owned(), entry.schema().name().to_owned()));
-                } else {
-                    more += 1;
-                }
-            }
-        }
-        if first.is_empty() {
+        let explained = about_selector(pool.reasons().explain_selector(&selector), &selector)?;
+        if explained.matches == 0 {
             note_unknown_in(pool, &selector)?;
-            return nearest_miss::explain(pool, &selector, self.json, out);
         }
-        let mut objects = Vec::new();
-        for (key, schema) in first {
-            match pool.reasons().explain(Target::key_text(key).in_schema(schema)) {
-                Ok(object) => objects.push(object),
-                // It has left since it was listed.
-                Err(error) if error.code() == Code::NotFound => more += 1,
-                Err(error) => return Err(error),
-            }
+        if self.json {
+            return out.json(&value("selector", &explained)?);
         }
-        object::write(&objects, more, self.json, out)
+        matched::write(&explained, out)
     }
 }
 
 /// Prints a document of several parts.
-fn print(out: &mut StandardOutput, name: &str, value: &impl serde::Serialize) -> Result<()> {
-    let value = serde_json::to_value(value).map_err(|error| Error::new(Code::Protocol, name, error.to_string()))?;
-    out.json(&json!({ name: value }))
+fn print(out: &mut StandardOutput, name: &str, document: &impl Serialize) -> Result<()> {
+    out.json(&json!({ name: value(name, document)? }))
+}
+
+fn value(name: &str, document: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(document).map_err(|error| Error::new(Code::Protocol, name, error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! `junctura ls` lists visible objects as a table, a tree, JSON lines or a count. It transfers no payload.
 
 mod counted;
+mod pieces;
 mod shown;
 mod table;
 mod tree;
@@ -20,6 +21,7 @@ use crate::store;
 use crate::store::query::order::{OrderedObject, order};
 use crate::url::{BehindArguments, PoolArguments};
 use counted::counted_tree;
+use pieces::ArraySizes;
 use shown::{ListedObject, VisibleSince};
 use table::ListTable;
 use tree::ObjectTree;
@@ -187,6 +189,7 @@ impl LsArguments {
         list: &mut ListOutput<'_>,
     ) -> Result<()> {
         let (mut left, mut behind): (Option<u64>, Option<Entry>) = (self.limit, None);
+        let sizes = ArraySizes::of(pool);
         loop {
             let limit = left.map(|left| left.min(PAGE as u64) as u32);
             let options = ListOptions {
@@ -200,7 +203,10 @@ impl LsArguments {
             for page in about_selector(pool.list_with(selector, options), selector)? {
                 interrupt.check()?;
                 let mut page = about_selector(page, selector)?;
-                list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
+                let arrays = sizes.of_page(&page)?;
+                let shown = page.iter().enumerate();
+                let shown = shown.map(|(at, entry)| ListedObject::from(entry).in_pieces(arrays.get(&at)));
+                list.write(&shown.collect::<Vec<_>>())?;
                 behind = page.pop().or(behind);
             }
             let got = list.total.objects - before;
@@ -256,6 +262,7 @@ impl<'a> From<&'a OrderedObject<'_>> for ListedObject<'a> {
         ListedObject {
             object: described,
             bytes: object.bytes(),
+            pieces: None,
             since: VisibleSince::Commit(object.commit()),
             place: object.location().to_string().into(),
         }

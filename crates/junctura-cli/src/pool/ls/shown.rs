@@ -6,12 +6,16 @@ use std::fmt;
 use junctura::{Described, Entry, Version};
 use serde_json::{Value, json};
 
+use super::pieces::PieceTotal;
 use crate::json;
 
 /// See the module.
 pub(super) struct ListedObject<'a> {
     pub(super) object: &'a Described,
+    /// Of an array in pieces: those of all pieces.
     pub(super) bytes: u64,
+    /// The number of pieces of an array in pieces.
+    pub(super) pieces: Option<u64>,
     pub(super) since: VisibleSince,
     /// Location of the payload.
     pub(super) place: Cow<'a, str>,
@@ -49,6 +53,7 @@ impl<'a> From<&'a Entry> for ListedObject<'a> {
         ListedObject {
             object: entry,
             bytes: entry.bytes(),
+            pieces: None,
             since,
             place: place.into(),
         }
@@ -56,12 +61,25 @@ impl<'a> From<&'a Entry> for ListedObject<'a> {
 }
 
 impl ListedObject<'_> {
+    /// Returns it with the size of its pieces, if it is an array in pieces.
+    pub(super) fn in_pieces(self, total: Option<&PieceTotal>) -> Self {
+        match total {
+            Some(total) => Self {
+                bytes: total.bytes,
+                pieces: Some(total.pieces),
+                ..self
+            },
+            None => self,
+        }
+    }
+
     pub(super) fn document(&self) -> Value {
         let schema = self.object.schema();
         let mut document = json!({
             "key": self.object.key(),
             "schema": schema.name(),
             "bytes": self.bytes,
+            "pieces": self.pieces,
             "place": self.place,
             "attributes": json::attributes(schema, self.object.attributes()),
         });

@@ -8,12 +8,13 @@
 //! A read from a pipe may take for ever: before it waits, `idle` is called (what was offered is sent), and Ctrl-C ends it.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use junctura::{Code, Error, Result};
 use junctura_terminal::interrupt::InterruptFlag;
+use junctura_transport::near_file;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// So many of the first bytes are kept, to name what a file is.
@@ -62,7 +63,13 @@ impl InputSource {
             File::open(path)
         };
         let about = opened.and_then(|file| file.metadata().map(|about| (file, about)));
-        let (file, about) = about.map_err(|error| Error::new(Code::Io, name.as_str(), error.to_string()))?;
+        let (file, about) = about.map_err(|error| {
+            let near = match error.kind() {
+                ErrorKind::NotFound if !is_stdin => near_file(path),
+                _ => String::new(),
+            };
+            Error::new(Code::Io, name.as_str(), format!("{error}{near}"))
+        })?;
         if about.is_dir() {
             return Err(Error::new(
                 Code::InvalidArgument,

@@ -215,7 +215,7 @@ impl PutTally {
                 summary[name] = Value::from(number);
             }
             self.out.json(&summary)?;
-        } else if !self.arguments.quiet {
+        } else if !self.arguments.quiet && (self.objects > 0 || outcome.is_ok()) {
             let s = if self.objects == 1 { "" } else { "s" };
             let mut besides: Vec<String> = besides
                 .iter()

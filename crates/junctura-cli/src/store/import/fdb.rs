@@ -31,7 +31,7 @@ Again, it copies what is new or has changed: what the store has already, it comp
 /// Copy the fields of an FDB
 ///
 /// Copies the newest version of each field, or all that FDB still has (--all-versions), under the key that FDB lists, byte for byte. The command reads FDB with FDB's own Python package
-/// (pip install 'junctura[fdb]'). ROOT is a configuration file of FDB; or a folder with etc/fdb/config.yaml; or one with the
+/// (pip install pyfdb fdb5lib). ROOT is a configuration file of FDB; or a folder with etc/fdb/config.yaml; or one with the
 /// file schema, and the data beside it or in the folder root. A field is written under the first schema of the store that has its
 /// attributes in the same levels.
 #[derive(Args, Debug)]

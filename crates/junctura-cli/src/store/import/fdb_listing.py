@@ -50,7 +50,7 @@ def listed(root: Path, versions: str, out: TextIO) -> None:
         import pyfdb
     except ImportError as error:
         raise Refused(
-            "Unsupported", f"{error}; FDB is read with its own package: pip install 'junctura[fdb]'"
+            "Unsupported", f"{error}; FDB is read with its own packages: pip install pyfdb fdb5lib"
         ) from error
 
     def tell(**what: object) -> None:

@@ -22,6 +22,9 @@ const WIPE_EXAMPLES: &str = "Examples:
   junctura store wipe --store /data/archive class=rd,expver=test --yes       without a confirmation
 The room is there again after `junctura store compact`, when no reader can need it any more.";
 
+/// Keys that a dry run prints without --verbose.
+const KEYS_SHOWN: usize = 20;
+
 /// Remove masked versions from a store
 ///
 /// Removes the masked versions of all matching objects. Readers that have found them before can still read them for the snapshot
@@ -59,10 +62,10 @@ pub(crate) struct WipeArguments {
 
 #[derive(Args, Clone, Copy, Debug)]
 struct HowArguments {
-    /// Report what would be removed, and change nothing
+    /// Report what would be removed, with the first 20 keys, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print the key of each object
+    /// Print the keys of all objects
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
     /// Print JSON: a line for each object, then a summary
@@ -99,12 +102,20 @@ pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
 impl HowArguments {
     fn remove(self, store: &Store, listing: &Listing, ask: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut out = StandardOutput::new();
-        for object in listing.iter().filter(|_| self.verbose || self.json) {
+        let listed = match (self.verbose || self.json, self.dry_run) {
+            (true, _) => usize::MAX,
+            (false, true) => KEYS_SHOWN,
+            (false, false) => 0,
+        };
+        for object in listing.iter().take(listed) {
             if self.json {
                 out.json(&json!({"key": object.key(), "commit": object.commit(), "bytes": object.bytes()}))?;
             } else {
                 writeln!(out, "commit {} {}", object.commit(), object.key())?;
             }
+        }
+        if listed == KEYS_SHOWN && listing.len() > KEYS_SHOWN {
+            writeln!(out, "and {} more: --verbose prints all", listing.len() - KEYS_SHOWN)?;
         }
         out.flush()?;
         let commit = if self.dry_run {

@@ -18,7 +18,8 @@ const MODULE: &str = "junctura._store.compare_values";
 /// Whether values are compared, and the tolerance.
 #[derive(Args, Debug)]
 pub(crate) struct ValuesArguments {
-    /// If bytes differ, compare values: of GRIB messages, and of arrays with a dtype. This needs Python: pip install 'junctura[grib]'
+    /// If bytes differ, compare values: of GRIB messages, and of arrays with a dtype. This needs Python with the package and its
+    /// extra `grib`
     #[arg(long)]
     values: bool,
     /// Values are equal if they differ by at most X (with --rtol Y: X + Y * abs(second)); implies --values
@@ -73,7 +74,8 @@ impl ValuesArguments {
         if values.told().is_ok_and(|line| line == "ready") {
             return Ok(Some(values));
         }
-        let cause = "it has no such package: pip install 'junctura[grib]', or --python selects the Python that has it";
+        let cause = "it lacks the package junctura or its extra `grib`: pip install 'PATH[grib]', PATH being a wheel or a clone of \
+                     Junctura; or --python selects the Python that has them";
         let python = command.get_program().display().to_string();
         Err(Error::new(Code::Unsupported, format!("{python} -m {MODULE}"), cause))
     }

@@ -9,6 +9,7 @@ mod view;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, PoolBoard, Result};
@@ -21,16 +22,47 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 use self::explanation::ExplanationPane;
 pub(super) use self::view::TopView;
 use self::view::ViewAction;
+use super::board_of;
 use super::frame::BoardLook;
+use crate::url::PoolArguments;
 
 /// How often an explanation that has not arrived is looked for.
 const EXPLAINED_EVERY: Duration = Duration::from_millis(100);
 
 /// The source of the numbers.
 pub(super) struct TopSource {
+    /// The board of the server that was there at first.
     pub(super) board: PoolBoard,
-    pub(super) url: String,
+    pub(super) pool: PoolArguments,
     pub(super) delay: Duration,
+}
+
+/// A search for the board of a server that has taken the place of another one. It runs beside the screen, since a server that hangs
+/// answers late.
+#[derive(Default)]
+struct BoardSearch(Option<Receiver<PoolBoard>>);
+
+impl BoardSearch {
+    /// Returns the board of another server than that of `board`, once it is found; starts a search if none runs.
+    fn next(&mut self, board: &PoolBoard, pool: &PoolArguments) -> Option<PoolBoard> {
+        let found = match &self.0 {
+            Some(search) => search.try_recv(),
+            None => {
+                let (send, search) = mpsc::channel();
+                let pool = pool.clone();
+                let look = move || drop(board_of(&pool).map(|board| send.send(board)));
+                // Without a thread the next frame tries again.
+                self.0 = std::thread::Builder::new().spawn(look).ok().map(|_| search);
+                return None;
+            }
+        };
+        match found {
+            Err(TryRecvError::Empty) => return None,
+            Ok(_) | Err(TryRecvError::Disconnected) => self.0 = None,
+        }
+        let is_other = |other: &PoolBoard| other.head().incarnation != board.head().incarnation;
+        found.ok().filter(is_other)
+    }
 }
 
 /// Shows the board until a key or a signal ends it. The terminal is then as it was before.
@@ -57,8 +89,10 @@ fn react(
     is_over: &AtomicBool,
 ) -> Result<()> {
     let is_styled = is_styled(true);
-    let mut look = BoardLook::new(&source.board);
-    let mut frame = look.still(&source.board, &source.url);
+    let (mut board, mut search) = (source.board.clone(), BoardSearch::default());
+    let url = source.pool.pool.as_str();
+    let mut look = BoardLook::new(&board);
+    let mut frame = look.still(&board, url);
     let mut due = Instant::now() + source.delay;
     view.update(&frame);
     while !is_over.load(Ordering::Relaxed) {
@@ -74,7 +108,7 @@ fn react(
                 ViewAction::Quit => return Ok(()),
                 ViewAction::Arrange => view.update(&frame),
                 ViewAction::Explain(row) => {
-                    view.explanation = Some(ExplanationPane::start(program, &source.url, &row));
+                    view.explanation = Some(ExplanationPane::start(program, url, &row));
                 }
             },
             _ => {}
@@ -85,8 +119,14 @@ fn react(
         if Instant::now() >= due {
             due = Instant::now() + source.delay;
             if !view.is_paused {
-                frame = look.frame(&source.board, &source.url);
-                look = BoardLook::new(&source.board);
+                frame = look.frame(&board, url);
+                let other = if frame.is_turning() {
+                    None
+                } else {
+                    search.next(&board, &source.pool)
+                };
+                board = other.unwrap_or(board);
+                look = BoardLook::new(&board);
                 view.update(&frame);
             }
         }

@@ -153,6 +153,8 @@ impl ObjectExchange {
                 bundle.visible += 1;
                 if member.keep == ObjectRetention::Together {
                     bundle.together.insert(sequence, member.object);
+                } else {
+                    bundle.first_key.get_or_insert(key);
                 }
             }
             _ => object.bundle = 0,

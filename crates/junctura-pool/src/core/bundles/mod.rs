@@ -28,6 +28,7 @@ mod staging;
 
 pub(in crate::core) use stage::staged_flag;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -83,6 +84,8 @@ pub(in crate::core) struct BundleRow {
     sorted: BTreeMap<Box<[u8]>, u128>,
     /// The first sequence number of its tree, once it is visible.
     first: u64,
+    /// The key of the first of its own objects, once it is visible.
+    first_key: Option<u128>,
     /// The number of its own objects that are still visible.
     visible: u64,
     /// The members that stay as long as the others, with their numbers.
@@ -285,11 +288,17 @@ impl BundleTable {
         let Some(bundle) = self.get(number) else {
             return Ok(asked.clone());
         };
+        let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
+        let ours = &bundle.terms;
+        // Before all else: a complete bundle of other attributes is another one.
+        if let (Some(ours), Some(theirs)) = (&ours.attributes, &asked.attributes)
+            && ours != theirs
+        {
+            return conflict("it has other attributes".to_owned());
+        }
         if bundle.phase != BundlePhase::Open {
             return Err(closed(&bundle.subject()));
         }
-        let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
-        let ours = &bundle.terms;
         if let (Some(ours), Some(theirs)) = (ours.declared, asked.declared)
             && ours != theirs
         {
@@ -303,11 +312,6 @@ impl BundleTable {
         {
             let (ours, theirs) = (ours / 1_000_000, theirs / 1_000_000);
             return conflict(format!("its orphan timeout is {ours} ms, not {theirs} ms"));
-        }
-        if let (Some(ours), Some(theirs)) = (&ours.attributes, &asked.attributes)
-            && ours != theirs
-        {
-            return conflict("it has other attributes".to_owned());
         }
         Ok(BundleTerms {
             declared: ours.declared.or(asked.declared),
@@ -358,6 +362,7 @@ impl BundleTable {
             members: ByKey::default(),
             sorted: BTreeMap::new(),
             first: 0,
+            first_key: None,
             visible: 0,
             together: BTreeMap::new(),
         };
@@ -500,6 +505,25 @@ impl BundleTable {
             let Some(number) = past.or_else(oldest) else { return };
             self.forget_bundle(number);
         }
+    }
+
+    /// Forgets the paths of complete bundles of which no object is visible, and whose first key is free: the bundle can be
+    /// offered again. A bundle is remembered while one that was nested in it is.
+    pub(in crate::core) fn forget_free_paths(&mut self, objects: &ObjectTable) {
+        let mut past: Vec<u64> = self.past.iter().map(|&(_, number)| number).collect();
+        // Nested ones first.
+        past.sort_unstable_by_key(|&number| Reverse(number));
+        for number in past {
+            let is_free = self.get(number).is_some_and(|bundle| {
+                bundle.first_key.is_none_or(|key| objects.is_free(key))
+                    && bundle.nested.iter().all(|nested| !self.table.contains_key(nested))
+            });
+            if is_free {
+                self.forget_bundle(number);
+            }
+        }
+        let table = &self.table;
+        self.past.retain(|(_, number)| table.contains_key(number));
     }
 
     pub(in crate::core) fn forget_bundle(&mut self, number: u64) {

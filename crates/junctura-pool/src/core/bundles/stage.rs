@@ -41,7 +41,7 @@ impl ObjectExchange {
         let examined = self
             .asked
             .clients
-            .examine(&self.objects, &self.retention, client, content)?;
+            .examine(&mut self.objects, &self.retention, client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
             let cause = "the consumers of a member are determined when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());

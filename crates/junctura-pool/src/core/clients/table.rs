@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_memory::ledger::MemoryLedger;
 use junctura_model::limits::SCHEMA_BYTES_MAX;
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, Result, Schema, nearest};
 use junctura_wire::body::{self, NoteRequest};
 use junctura_wire::fixed::ReleasedHolding;
 
@@ -92,7 +92,12 @@ impl ClientTable {
         let theirs = Schema::parse_yaml(text)?;
         let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
             let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
-            let cause = format!("the pool has no schema of this name; it has {}", known.join(", "));
+            let meant = nearest(known.iter().copied(), theirs.name())
+                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let cause = format!(
+                "the pool has no schema of this name; it has {}{meant}",
+                known.join(", ")
+            );
             return Err(Error::new(
                 Code::SchemaMismatch,
                 format!("schema {}", theirs.name()),
@@ -102,7 +107,9 @@ impl ClientTable {
         match ours.first_difference(&theirs) {
             None => Ok(()),
             Some(difference) => {
-                let cause = format!("the pool's schema and the client's differ: {difference}");
+                let cause = format!(
+                    "the pool's schema and the client's differ: {difference}; open the pool without it, or give it another name"
+                );
                 Err(Error::new(
                     Code::SchemaMismatch,
                     format!("schema {}", theirs.name()),

@@ -62,12 +62,19 @@ impl Core {
     }
 
     /// Handles a client's message.
-    pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+    pub fn request(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        request: &Request<'_>,
+        fx: &mut impl Effects,
+    ) {
         self.exchange.begin(now);
         if !self.exchange.memory.recalled.is_empty() {
             self.exchange.memory.note_heard(&self.exchange.asked.timers, client);
         }
-        match self.exchange.objects.use_ahead(client, &request) {
+        match self.exchange.objects.use_ahead(client, request) {
             Some(refusal) => self.fail(client, number, &refusal, fx),
             None => self.answer(client, number, request, fx),
         }

@@ -11,25 +11,25 @@ use crate::core::objects::flow::survey;
 use crate::core::objects::offer::OfferContent;
 
 impl Core {
-    pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+    pub(super) fn answer(&mut self, client: u32, number: u64, request: &Request<'_>, fx: &mut impl Effects) {
         let Some(state) = self.exchange.asked.clients.get(client) else {
             return;
         };
         let known = state.is_known();
-        let lacks = access::refusal(state.access, &request, &self.exchange.asked.interests);
-        if let Some(refusal) = self.refused_by_drain(client, &request, known).or(lacks) {
+        let lacks = access::refusal(state.access, request, &self.exchange.asked.interests);
+        if let Some(refusal) = self.refused_by_drain(client, request, known).or(lacks) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
-            (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
+            (Request::Hello(hello), false) => self.hello(client, number, hello, fx),
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
             (_, false) => Err(protocol("first frame", "the first request is Hello")),
-            (Request::Offer { head, record, inline }, _) => {
+            (&Request::Offer { head, record, inline }, _) => {
                 self.offer(client, number, None, OfferContent { head, record, inline }, fx);
                 return;
             }
             (
-                Request::Stage {
+                &Request::Stage {
                     bundle,
                     head,
                     record,
@@ -40,18 +40,18 @@ impl Core {
                 self.offer(client, number, Some(bundle), OfferContent { head, record, inline }, fx);
                 return;
             }
-            (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
-            (Request::Seal(which), _) => self.seal(client, number, which, fx),
-            (Request::Abort(which), _) => self.abort(client, number, which, fx),
+            (Request::Bundle(bundle), _) => self.open_bundle(client, number, bundle, fx),
+            (&Request::Seal(which), _) => self.seal(client, number, which, fx),
+            (&Request::Abort(which), _) => self.abort(client, number, which, fx),
             (Request::Bundles(bundles), _) => {
                 self.exchange
                     .bundles
-                    .list_bundles(&self.exchange.asked, client, number, &bundles, fx)
+                    .list_bundles(&self.exchange.asked, client, number, bundles, fx)
             }
             (Request::Consumers(consumers), _) => {
                 self.exchange
                     .retention
-                    .number_consumers(&mut self.exchange.asked, client, number, &consumers, fx)
+                    .number_consumers(&mut self.exchange.asked, client, number, consumers, fx)
             }
             (Request::Sync, _) => self
                 .exchange
@@ -61,47 +61,47 @@ impl Core {
                 let cause = "a client that shares the pool's memory reads pieces there; a gate packs for others";
                 Err(Error::new(Code::Unsupported, "pack", cause))
             }
-            (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
+            (Request::Archived(archived), _) => self.archived(client, number, archived, fx),
             (Request::Release(holdings), _) => self.exchange.release(client, holdings, fx),
-            (Request::Lease(lease), _) => self.exchange.lease(client, number, &lease, fx),
-            (Request::Return(segment), _) => {
+            (Request::Lease(lease), _) => self.exchange.lease(client, number, lease, fx),
+            (&Request::Return(segment), _) => {
                 self.exchange
                     .memory
                     .give_back(&mut self.exchange.asked.clients, client, segment, fx)
             }
-            (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
-            (Request::Cancel(which), _) => {
+            (Request::Demand(demand), _) => self.demand(client, number, demand, fx),
+            (&Request::Cancel(which), _) => {
                 self.cancel(client, which, fx);
                 return;
             }
             (asked @ (Request::List(_) | Request::Tally(_)), _) => survey::look(self, client, number, asked, fx),
-            (Request::More(which), _) => {
+            (&Request::More(which), _) => {
                 self.exchange
                     .asked
                     .clients
                     .more(&mut self.exchange.objects, client, which, fx);
                 return;
             }
-            (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
-            (Request::Require(require), _) => self.require(client, number, &require, fx),
-            (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
-            (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
-            (Request::Forget(forget), _) => self.forget(client, number, &forget, fx),
+            (Request::Follow(follow), _) => self.follow(client, number, follow, fx),
+            (Request::Require(require), _) => self.require(client, number, require, fx),
+            (Request::Withdraw(withdraw), _) => self.withdraw(client, number, withdraw, fx),
+            (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, withdraw, fx),
+            (Request::Forget(forget), _) => self.forget(client, number, forget, fx),
             (Request::Subscribe(subscribe), _) => {
                 self.exchange
                     .asked
-                    .subscribe(&self.exchange.objects, client, number, &subscribe, fx)
+                    .subscribe(&self.exchange.objects, client, number, subscribe, fx)
             }
-            (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
-            (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
+            (Request::Wanted(wanted), _) => self.wanted(client, number, wanted, fx),
+            (Request::Drain(drain), _) => self.drain_for(client, number, drain, fx),
             (Request::Note(note), _) => self.exchange.asked.clients.note(client, &note.text),
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
-            (Request::Stop(which), _) => self.stop(client, number, which, fx),
+            (&Request::Stop(which), _) => self.stop(client, number, which, fx),
             (
                 asked
                 @ (Request::Stat | Request::Board | Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)),
                 _,
-            ) => observe(self, client, number, &asked, fx),
+            ) => observe(self, client, number, asked, fx),
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));

@@ -7,7 +7,6 @@ use junctura_model::selector::SelectorSet;
 use crate::Effects;
 use crate::core::clients::stat::PoolCounters;
 use crate::core::containers::byte_arena::ArenaString;
-use crate::core::containers::linked_queue::QueueLinks;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::flow::demand_probe::DeclinedOffer;
 use crate::core::interests::flow::follow::send_gap;
@@ -20,6 +19,11 @@ impl ObjectTable {
     /// Whether a key has a marker, and nothing else.
     pub(in crate::core) fn is_marker(&self, filed: KeyEntry) -> bool {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
+    }
+
+    /// Whether no object has or had this key, as far as is remembered.
+    pub(in crate::core) fn is_free(&self, key: u128) -> bool {
+        self.find_key(key).is_none_or(|filed| self.is_marker(filed))
     }
 
     /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
@@ -38,7 +42,7 @@ impl ObjectTable {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`junctura pool serve --tombstone-age`), \
+                    "an object with this key was in the pool, and was {} {} ago; its key is free in {} (`junctura pool serve --tombstone-age`), \
                      {FORGET}; {SUPERSEDE}",
                     tombstone.why.map_or("gone", RemovalReason::name),
                     seconds(gone),
@@ -73,8 +77,6 @@ impl ObjectTable {
             place: object.archived.as_ref().and_then(|archived| archived.place.clone()),
             dataset,
             buried: now,
-            by_age: QueueLinks::default(),
-            in_dataset: QueueLinks::default(),
         });
         // Only now, as in `insert_object`.
         let record_bytes = object.record.len();
@@ -100,8 +102,6 @@ impl ObjectTable {
             place: None,
             dataset,
             buried: now,
-            by_age: QueueLinks::default(),
-            in_dataset: QueueLinks::default(),
         });
         self.file(key, KeyEntry::Tombstone(marker));
         self.weigh_tombstone(declined.record.len());

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use junctura_model::index::ObjectIndex;
-use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_model::{Code, Error, RecordChecker, RecordRef, Result};
 use slab::Slab;
 
 use crate::PoolConfig;
@@ -31,6 +31,8 @@ const OBJECT_TABLE_BYTES: usize = 64 << 20;
 pub(in crate::core) struct ObjectTable {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) table: Slab<ObjectRow>,
+    /// Per schema: what proves that the records of offers are valid.
+    checkers: Vec<RecordChecker>,
     /// The newest sequence number.
     pub(in crate::core) sequence: u64,
     /// Earlier versions that requirements were owed when newer ones became visible, by key.
@@ -62,6 +64,7 @@ impl ObjectTable {
         Self {
             config: Arc::clone(config),
             table: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<ObjectRow>()),
+            checkers: config.schemas.iter().cloned().map(RecordChecker::new).collect(),
             sequence: 0,
             superseded: BTreeSet::new(),
             keys: KeyTable::default(),
@@ -184,20 +187,20 @@ impl ObjectTable {
         attributes.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the identity of a record's object.
-    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<ObjectIdentity> {
-        let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
+    /// Checks a record, and returns the identity of its object.
+    pub(in crate::core) fn identify(&mut self, number: u16, record: &[u8]) -> Result<ObjectIdentity> {
+        let checker = self.checkers.get_mut(usize::from(number)).ok_or_else(|| {
             Error::new(
                 Code::SchemaMismatch,
                 format!("schema {number}"),
                 "the pool has no schema of this number",
             )
         })?;
-        let checked = schema.check(record)?;
+        let checked = checker.check(record)?;
         Ok(ObjectIdentity {
-            key: identity(number, checked.key_bytes(schema.key_len())),
-            dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
-            on_same_key: schema.on_same_key(),
+            key: identity(number, checked.key_bytes),
+            dataset: dataset(number, checked.first_level_bytes),
+            on_same_key: checker.schema().on_same_key(),
         })
     }
 

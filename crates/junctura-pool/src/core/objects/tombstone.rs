@@ -31,8 +31,6 @@ pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) place: Option<Arc<str>>,
     pub(in crate::core) dataset: u64,
     pub(in crate::core) buried: Nanoseconds,
-    pub(in crate::core) by_age: QueueLinks,
-    pub(in crate::core) in_dataset: QueueLinks,
 }
 
 /// The objects that a follow from a cursor has missed.
@@ -49,7 +47,9 @@ pub(in crate::core) enum MissedObjects {
 pub(in crate::core) struct TombstoneTable {
     pub(in crate::core) table: Slab<KeyTombstone>,
     pub(in crate::core) by_age: LinkedQueue,
+    by_age_links: QueueLinks,
     pub(in crate::core) datasets: HashMap<u64, OfDataset>,
+    in_dataset_links: QueueLinks,
     pub(in crate::core) records: ByteArena,
 }
 
@@ -93,7 +93,7 @@ impl TombstoneTable {
     }
 
     pub(in crate::core) fn oldest(&self, count: usize) -> Vec<u32> {
-        self.by_age.iter(&self.table, |one| &one.by_age).take(count).collect()
+        self.by_age.iter(&self.by_age_links).take(count).collect()
     }
 
     pub(in crate::core) fn oldest_of(&self, dataset: u64, count: usize) -> Vec<u32> {
@@ -102,15 +102,15 @@ impl TombstoneTable {
             .get(&dataset)
             .map(|of_dataset| of_dataset.by_age)
             .unwrap_or_default();
-        queue.iter(&self.table, |one| &one.in_dataset).take(count).collect()
+        queue.iter(&self.in_dataset_links).take(count).collect()
     }
 
     pub(in crate::core) fn add(&mut self, tombstone: KeyTombstone) -> u32 {
         let of_dataset = self.datasets.entry(tombstone.dataset).or_default();
         of_dataset.count += 1;
         let id = self.table.insert(tombstone) as u32;
-        of_dataset.by_age.push(&mut self.table, id, |one| &mut one.in_dataset);
-        self.by_age.push(&mut self.table, id, |one| &mut one.by_age);
+        of_dataset.by_age.push(&mut self.in_dataset_links, id);
+        self.by_age.push(&mut self.by_age_links, id);
         id
     }
 
@@ -118,12 +118,12 @@ impl TombstoneTable {
         let dataset = self.get(id).dataset;
         if let Some(of_dataset) = self.datasets.get_mut(&dataset) {
             of_dataset.count -= 1;
-            of_dataset.by_age.remove(&mut self.table, id, |one| &mut one.in_dataset);
+            of_dataset.by_age.remove(&mut self.in_dataset_links, id);
             if of_dataset.count == 0 {
                 self.datasets.remove(&dataset);
             }
         }
-        self.by_age.remove(&mut self.table, id, |one| &mut one.by_age);
+        self.by_age.remove(&mut self.by_age_links, id);
         self.table.remove(id as usize)
     }
 }

@@ -263,7 +263,7 @@ fn a_key_that_is_gone_is_free_in_a_stated_time() {
     world.offer(p, 3, "k", "", 0);
     let heard = world.heard(p);
     assert!(
-        heard[0].starts_with("3: AlreadyExists an object with this key was in the pool and is withdrawn since 100 s"),
+        heard[0].starts_with("3: AlreadyExists an object with this key was in the pool, and was withdrawn 100 s ago"),
         "{heard:?}"
     );
     assert!(heard[0].contains("its key is free in 500 s"), "{heard:?}");

@@ -175,3 +175,61 @@ fn whoever_leaves_holds_wants_and_leases_nothing_and_what_it_offered_stays() {
     world.leave(d);
     world.assert_empty();
 }
+
+#[test]
+fn a_path_is_free_when_the_keys_of_its_bundle_are() {
+    for new in [World::rejecting, World::new] {
+        let mut world = new();
+        let p = world.join("p");
+        let forget = |selector| {
+            Request::Forget(ForgetRequest {
+                target: TargetBody::selector(selector),
+            })
+        };
+        let offer_both = |world: &mut World, number| {
+            world.open(p, number, "outer", 2);
+            world.open(p, number + 1, "outer/inner", 2);
+            world.stage(p, number + 2, number, "b", "");
+            world.stage(p, number + 3, number + 1, "a", "");
+            world.stage(p, number + 4, number + 1, "c", "");
+            world.heard(p)
+        };
+        offer_both(&mut world, 1);
+        world.withdraw(p, 6, "a", None, false);
+        world.withdraw(p, 7, "b", None, false);
+        world.ask(p, 8, forget(""));
+        world.heard(p);
+        // One of the inner bundle's objects is visible, and the outer bundle has the inner one.
+        world.open(p, 9, "outer", 2);
+        world.open(p, 10, "outer/inner", 2);
+        for heard in world.heard(p) {
+            assert!(heard.contains("BundleClosed"), "{heard}");
+        }
+        world.withdraw(p, 11, "c", None, false);
+        world.ask(p, 12, forget("name=c"));
+        assert_eq!(world.heard(p), ["11: done 1", "12: done 1"]);
+        let heard = offer_both(&mut world, 13).join("\n");
+        assert!(heard.contains("13: completed 3 from v4"), "{heard}");
+    }
+}
+
+#[test]
+fn the_path_of_a_superseded_bundle_is_free_with_the_newer_keys() {
+    let mut world = World::new();
+    let p = world.join("p");
+    for (number, path) in [(1, "first"), (3, "second")] {
+        world.open(p, number, path, 1);
+        world.stage(p, number + 1, number, "a", "");
+    }
+    world.heard(p);
+    let forget = |world: &mut World, number, selector| {
+        let target = TargetBody::selector(selector);
+        world.ask(p, number, Request::Forget(ForgetRequest { target }));
+        world.open(p, number + 1, "first", 1);
+        world.heard(p).pop().unwrap_or_default()
+    };
+    assert!(forget(&mut world, 5, "").contains("BundleClosed"));
+    world.withdraw(p, 7, "a", None, false);
+    assert!(forget(&mut world, 8, "name=z").contains("BundleClosed"));
+    assert_eq!(forget(&mut world, 10, "name=a"), "11: began v2");
+}

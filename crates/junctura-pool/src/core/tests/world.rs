@@ -288,7 +288,7 @@ impl World {
     }
 
     pub(super) fn ask(&mut self, client: u32, number: u64, request: Request<'_>) {
-        self.core.request(self.now, client, number, request, &mut self.fx);
+        self.core.request(self.now, client, number, &request, &mut self.fx);
     }
 
     /// Returns a client's replies since the last call.

@@ -495,6 +495,20 @@ impl Model {
         }
     }
 
+    /// Keys were freed: so are the paths of bundles of which no object is visible and the first key is free. A bundle is
+    /// remembered while one within it is.
+    pub(in crate::model) fn free_paths(&mut self) {
+        let past = self.bundles.iter().rev().filter(|(_, one)| one.past.is_some());
+        for which in past.map(|(&which, _)| which).collect::<Vec<_>>() {
+            let one = &self.bundles[&which];
+            let first = one.versions.first().map(|&first| self.object(first).offer.key);
+            let is_free = first.is_none_or(|key| !self.visible.contains_key(&key) && !self.is_gone(key));
+            if is_free && one.nested.iter().all(|nested| !self.bundles.contains_key(nested)) {
+                self.bundles.remove(&which);
+            }
+        }
+    }
+
     /// When a bundle is to be given up, or a path forgotten.
     pub(in crate::model) fn bundle_deadlines(&self) -> impl Iterator<Item = u64> {
         let age = self.rules.tombstone_age_ns;

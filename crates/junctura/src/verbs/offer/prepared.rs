@@ -82,7 +82,7 @@ impl PreparedOffer {
         payload: &[u8],
         finish: FinishOffer<T>,
     ) -> Result<Pending<T>> {
-        allocation.copy_from_slice(payload);
+        allocation.write(0, payload)?;
         self.send(allocation.into_ready().content(), finish)
     }
 

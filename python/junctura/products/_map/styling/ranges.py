@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
 from junctura.products._map.styling.scale import ends
 from junctura.products._map.styling.styles import Style, can_convert, style_of
@@ -64,6 +65,37 @@ def doubts(recipe: Recipe) -> list[str]:
                 f"write units: {wanted} beside it if it is in {wanted}"
             )
     return list(dict.fromkeys(found))
+
+
+def unfit_units(recipe: Recipe) -> list[str]:
+    """Returns a hint for each unit to which a parameter cannot be converted, if fields have the units of ecCodes."""
+    units = {param: units_of(param) for param in map(str, dict(recipe.words)["param"])}
+    found: list[str] = []
+    for operation in recipe.operations:
+        if isinstance(operation, Winds):
+            units = {}
+        elif isinstance(operation, Compute):
+            units |= {one.param: one.units for one in operation.made}
+        elif isinstance(operation, Ensemble) and any(one.kind == "probability" for one in operation.of):
+            units = {}
+        elif isinstance(operation, Units):
+            for param in filter(operation.concerns, units):
+                to = dict(operation.to).get(param) or dict(operation.to)[""]
+                found += _unfit(param, units[param], to)
+                units[param] = to
+    if "units" in recipe.output.options:
+        for param in filter(units.__contains__, recipe.params):
+            found += _unfit(param, units[param], recipe.output.options["units"])
+    return found
+
+
+def _unfit(param: str, units: str, to: str) -> list[str]:
+    try:
+        if units:
+            conversion(units, to)
+    except InvalidArgument as error:
+        return [f"{param} cannot be converted to {to}: {error.cause}"]
+    return []
 
 
 def _share(low: float, high: float, ends: tuple[float, float]) -> float:

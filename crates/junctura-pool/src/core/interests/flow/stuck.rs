@@ -197,6 +197,10 @@ impl PayloadMemory {
         objects: &ObjectTable,
         is_behind: bool,
     ) {
+        if self.stalled.is_empty() && self.waiting_leases.is_empty() {
+            self.watch.waits_since = None;
+            return;
+        }
         if self.somebody_waits_for_memory() {
             if self.watch.waits_since.is_none() {
                 self.watch.waits_since = Some(asked.timers.now);

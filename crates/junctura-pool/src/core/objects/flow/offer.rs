@@ -41,11 +41,12 @@ impl Core {
             .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            let examined =
-                self.exchange
-                    .asked
-                    .clients
-                    .examine(&self.exchange.objects, &self.exchange.retention, client, content);
+            let examined = self.exchange.asked.clients.examine(
+                &mut self.exchange.objects,
+                &self.exchange.retention,
+                client,
+                content,
+            );
             let shortage = self
                 .exchange
                 .memory
@@ -168,7 +169,7 @@ impl ObjectExchange {
         let examined = self
             .asked
             .clients
-            .examine(&self.objects, &self.retention, client, content)?;
+            .examine(&mut self.objects, &self.retention, client, content)?;
         if examined.keep == ObjectRetention::Together {
             let cause = "only a member of a bundle can stay as long as the other members";
             return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
@@ -337,7 +338,7 @@ impl ClientTable {
     /// Checks whether an offer is valid, independent of the contents of the pool.
     pub(in crate::core) fn examine(
         &self,
-        objects: &ObjectTable,
+        objects: &mut ObjectTable,
         retention: &RetentionByName,
         client: u32,
         content: OfferContent<'_>,

@@ -1,7 +1,6 @@
 //! Surveys of clients: prepared a little at a time, and answered.
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::body::ListRequest;
 use junctura_wire::look::TallyRequest;
 use junctura_wire::{Reply, Request};
 
@@ -18,15 +17,15 @@ pub(in crate::core) fn look(
     core: &mut Core,
     client: u32,
     number: u64,
-    request: Request<'_>,
+    request: &Request<'_>,
     fx: &mut impl Effects,
 ) -> Result<()> {
     match request {
-        Request::Tally(tally) => ClientSurvey::of(&mut core.exchange, client).tally(number, tally, fx),
+        Request::Tally(tally) => ClientSurvey::of(&mut core.exchange, client).tally(number, tally, request, fx),
         Request::List(list) if list.limit.is_some() => {
-            ClientSurvey::of(&mut core.exchange, client).list_first(number, list, fx)
+            ClientSurvey::of(&mut core.exchange, client).list_first(number, request, fx)
         }
-        Request::List(list) => core.list(client, number, &list, fx),
+        Request::List(list) => core.list(client, number, list, fx),
         _ => Ok(()),
     }
 }
@@ -43,16 +42,21 @@ impl<'a> ClientSurvey<'a> {
     }
 
     /// Answers how many objects match.
-    fn tally(&mut self, number: u64, tally: TallyRequest<'_>, fx: &mut impl Effects) -> Result<()> {
-        let is_of_filed = tally.filed_only;
-        let survey = self.finish(&Request::Tally(tally))?;
+    fn tally(
+        &mut self,
+        number: u64,
+        tally: &TallyRequest<'_>,
+        request: &Request<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let survey = self.finish(request)?;
         let objects = &self.exchange.objects;
         let filed: u64 = objects
             .listing
             .iter()
             .map(junctura_model::index::ObjectIndex::len)
             .sum();
-        let newer = if is_of_filed {
+        let newer = if tally.filed_only {
             self.exchange.asked.count.visible.saturating_sub(filed)
         } else {
             0
@@ -64,9 +68,9 @@ impl<'a> ClientSurvey<'a> {
     }
 
     /// Lists the first objects of an order.
-    fn list_first(&mut self, number: u64, list: ListRequest<'_>, fx: &mut impl Effects) -> Result<()> {
+    fn list_first(&mut self, number: u64, request: &Request<'_>, fx: &mut impl Effects) -> Result<()> {
         self.exchange.asked.clients.may_ask(self.client, number)?;
-        let survey = self.finish(&Request::List(list))?;
+        let survey = self.finish(request)?;
         let SurveyFinding::First(first) = survey.finding else {
             return Ok(());
         };

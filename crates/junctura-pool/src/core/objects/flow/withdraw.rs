@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{ForgetRequest, TargetBody, WireFailure, WithdrawRequest};
+use junctura_wire::body::{TargetBody, WireFailure, WithdrawRequest};
 
 use crate::Effects;
 use crate::core::clients::client::{PendingAnswer, milliseconds};
@@ -79,24 +79,6 @@ impl Core {
             objects.sort_unstable_by_key(|&id| self.exchange.objects[id].sequence);
         }
         self.exchange.take_out(client, request, objects, withdraw, fx)
-    }
-
-    /// Frees the keys of removed objects: their tombstones are forgotten, as when they are too old.
-    pub(in crate::core) fn forget(
-        &mut self,
-        client: u32,
-        request: u64,
-        forget: &ForgetRequest<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let exchange = &mut self.exchange;
-        let gone = match exchange.asked.interests.aim(&forget.target)? {
-            InterestAim::Key { identity, .. } => exchange.objects.tombstone_of(identity).into_iter().collect(),
-            InterestAim::Selectors(selectors) => exchange.objects.tombstones_after(0, &selectors),
-        };
-        exchange.objects.dig_up_all(&gone);
-        exchange.deferred.answer_in_turn(client, request, gone.len() as u64, fx);
-        Ok(())
     }
 
     /// Withdraws the next of very many objects. Returns whether there is more to do.

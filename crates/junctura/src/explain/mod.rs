@@ -1,5 +1,12 @@
 //! Why requests wait, why an object is in memory or was removed, and what keeps memory.
 
+mod arrays;
+mod conditions;
+mod hint;
+mod near_miss;
+mod selector;
+mod version;
+
 use std::sync::Arc;
 
 use junctura_model::version::Version;
@@ -13,8 +20,10 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 use crate::target::Target;
+pub(crate) use hint::{hinted, is_hinted};
 use reasons::{
-    ExplainedObject, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest, WaitsPage,
+    ExplainedObject, ExplainedSelector, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest,
+    WaitsPage,
 };
 
 /// Reasons: the answers of [`PoolReasons::waits`](crate::PoolReasons::waits), [`PoolReasons::explain`](crate::PoolReasons::explain) and
@@ -22,6 +31,7 @@ use reasons::{
 ///
 /// The types implement `serde::Serialize`: as JSON they have the same fields. The codes are stable.
 pub mod reasons {
+    pub use super::selector::{ExplainedSelector, IncompleteArray, MissingPiece, NearMiss};
     pub use junctura_wire::reasons::{
         BundleReference, ClientReference, ExplainedObject, KEPT_CAUSES, KeptByClient, KeptForName, KeptSum,
         MemoryKeepers, MemoryUse, OBJECT_STATES, ObjectHolder, OwedReason, RETENTION_RULES, ReasonReference,
@@ -148,8 +158,7 @@ impl PoolReasons<'_> {
         }
         let target = key.resolve(&greeting.schemas, greeting.default_schema)?;
         if matches!(target, TargetBody::Selector(_)) {
-            let cause =
-                "takes a key, such as {space=default}{}{name=a}; a list returns the keys that a selector matches";
+            let cause = "takes a key, such as {space=default}{}{name=a}; `explain_selector` takes a selector";
             return Err(Error::new(Code::InvalidArgument, "explain", cause));
         }
         let request = Request::Explain(reasons::ExplainRequest {
@@ -160,6 +169,98 @@ impl PoolReasons<'_> {
             Reply::Explained(explained) => Some(*explained),
             _ => None,
         })
+    }
+
+    /// As [`PoolReasons::explain`], for the visible object of a version whose key is not known. Blocks for a list of the
+    /// visible objects, in parts.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let version = pool.offer([("name", "a")], b"")?;
+    /// assert_eq!(pool.reasons().explain_version(version)?.key, "{space=default}{}{name=a}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` for a version of another incarnation of the server, and for one that no visible object has.
+    pub fn explain_version(&self, version: Version) -> Result<ExplainedObject> {
+        version::explain(self.0, version)
+    }
+
+    /// Non-blocking version of [`PoolReasons::explain_version`]: a thread makes the requests. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let version = pool.offer([("name", "a")], b"")?;
+    /// assert_eq!(pool.reasons().begin_explain_version(version)?.wait()?.state, "visible");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Errors that this client detects; the server's errors arrive with the answer.
+    pub fn begin_explain_version(&self, version: Version) -> Result<Pending<ExplainedObject>> {
+        let pool = self.0.clone();
+        let connection = pool.connection()?;
+        Ok(Pending::work(
+            &connection,
+            move || version::explain(&pool, version),
+            drop,
+        ))
+    }
+
+    /// Returns why objects that match a selector are in memory, for the first ten; or, if none matches, the conditions without
+    /// which objects match, the values that exist there, and probable mistakes. Arrays that the selector means and that
+    /// lack pieces are listed with the ranks that have yet to offer theirs.
+    ///
+    /// Blocks for one request for each condition or object. Objects that only a store behind the pool has are not counted.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a"), ("level", "850")], b"")?;
+    /// let explained = pool.reasons().explain_selector("name=a,level=85")?;
+    /// assert_eq!((explained.matches, explained.of), (0, 1));
+    /// assert_eq!(explained.without[0].nearest.as_deref(), Some("850"));
+    /// assert_eq!(explained.without[0].values_text().as_deref(), Some("level is 850"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`; `Unsupported` from a server of an earlier version.
+    pub fn explain_selector(&self, selector: &str) -> Result<ExplainedSelector> {
+        selector::explain(self.0, selector)
+    }
+
+    /// Non-blocking version of [`PoolReasons::explain_selector`]: a thread makes the requests. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let explained = pool.reasons().begin_explain_selector("name=a")?;
+    /// assert_eq!(explained.wait()?.of, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Errors that this client detects; the server's errors arrive with the answer.
+    pub fn begin_explain_selector(&self, selector: &str) -> Result<Pending<ExplainedSelector>> {
+        let (pool, selector) = (self.0.clone(), selector.to_owned());
+        let connection = pool.connection()?;
+        Ok(Pending::work(
+            &connection,
+            move || selector::explain(&pool, &selector),
+            drop,
+        ))
     }
 
     /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that

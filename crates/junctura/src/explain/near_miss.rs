@@ -1,0 +1,87 @@
+//! The nearest misses of a selector that matches nothing: without which condition something matches, and which values exist there.
+
+use std::collections::BTreeSet;
+
+use junctura_model::selector::{SelectorContext, slips};
+use junctura_model::{Result, nearest};
+
+use super::conditions::{conditions, parts};
+use super::reasons::NearMiss;
+use crate::pool::Pool;
+use crate::verbs::list::tally::TallyOptions;
+
+/// Values that are returned.
+const VALUES_MAX: usize = 12;
+
+/// The matches of a selector.
+struct MatchCount {
+    objects: u64,
+    /// They have more values than are collected.
+    has_more_values: bool,
+    /// Values of one attribute.
+    values: BTreeSet<String>,
+}
+
+/// Counts what a selector matches, by the values of an attribute: from the server's index, without a list.
+fn count(pool: &Pool, selector: &str, attribute: Option<&str>) -> Result<MatchCount> {
+    let by: Vec<&str> = attribute.into_iter().collect();
+    let options = TallyOptions {
+        by: &by,
+        ..TallyOptions::default()
+    };
+    let tally = pool.tally(selector, options)?;
+    let values = tally.groups.iter().flat_map(|group| group.values.iter().flatten());
+    Ok(MatchCount {
+        objects: tally.objects(),
+        has_more_values: tally.others > 0,
+        values: values.cloned().collect(),
+    })
+}
+
+/// Returns the number of visible objects that match.
+pub(super) fn count_objects(pool: &Pool, selector: &str) -> Result<u64> {
+    Ok(count(pool, selector, None)?.objects)
+}
+
+/// Returns the conditions without which something matches; leaves out one of the first `conditions_max` at a time.
+pub(super) fn near_misses(pool: &Pool, selector: &str, conditions_max: usize) -> Result<Vec<NearMiss>> {
+    let conditions = conditions(selector);
+    let mut misses = Vec::new();
+    for (left_out, &condition) in conditions.iter().enumerate().take(conditions_max) {
+        let others = conditions.iter().enumerate().filter(|(at, _)| *at != left_out);
+        let others: Vec<&str> = others.map(|(_, &condition)| condition).collect();
+        let (attribute, value) = parts(condition).map_or((None, None), |(name, value)| (Some(name), value));
+        let count = count(pool, &others.join(","), attribute)?;
+        if count.objects > 0 {
+            let near = value.and_then(|value| nearest(count.values.iter().map(String::as_str), value));
+            let values = sorted(&count.values);
+            misses.push(NearMiss {
+                condition: condition.to_owned(),
+                matches: count.objects,
+                more: count.has_more_values,
+                attribute: attribute.map(str::to_owned),
+                more_values: values.len().saturating_sub(VALUES_MAX) as u64,
+                nearest: near.map(str::to_owned),
+                values: values.into_iter().take(VALUES_MAX).map(str::to_owned).collect(),
+            });
+        }
+    }
+    Ok(misses)
+}
+
+/// Returns the probable mistakes in a selector, as texts.
+pub(super) fn mistakes(pool: &Pool, selector: &str) -> Result<Vec<String>> {
+    let exists = |asked: &str| Ok(count_objects(pool, asked)? > 0);
+    let found = slips::of(selector, &pool.schemas()?, &SelectorContext::default(), exists);
+    Ok(found.iter().map(|slip| slip.cause().to_owned()).collect())
+}
+
+/// Values in their order: numbers by size.
+fn sorted(values: &BTreeSet<String>) -> Vec<&str> {
+    let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let number = |value: &&str| value.parse::<f64>().ok();
+    if values.iter().all(|value| number(value).is_some()) {
+        values.sort_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal));
+    }
+    values
+}
