@@ -63,7 +63,8 @@ std::vector<std::string> split(const std::string &text, char separator) {
     return parts;
 }
 
-std::vector<std::size_t> shape_of(const std::string &text) {
+// Numbers with an x between; those of an array have a product that can be computed.
+std::vector<std::size_t> shape_of(const std::string &text, bool is_array) {
     std::vector<std::size_t> shape;
     // In bytes of the largest elements.
     std::size_t size = 64;
@@ -72,8 +73,9 @@ std::vector<std::size_t> shape_of(const std::string &text) {
     for (const std::string &word : split(text, 'x')) {
         std::size_t extent = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), extent);
-        if (error != std::errc() || end != word.data() + word.size() || shape.size() == DIMENSIONS_MOST ||
-            __builtin_mul_overflow(size, extent, &size))
+        if (error != std::errc() || end != word.data() + word.size() || shape.size() == DIMENSIONS_MOST)
+            throw std::runtime_error("the contents of a step have the shape " + shown(text));
+        if (is_array && __builtin_mul_overflow(size, extent, &size))
             throw std::runtime_error("the contents of a step have the shape " + shown(text));
         shape.push_back(extent);
     }
@@ -91,9 +93,9 @@ std::string joined(const std::vector<std::size_t> &numbers) {
 void add_block(const std::vector<std::string> &words, std::vector<ContentsEntry> &entries) {
     if (words.size() == 4 && !entries.empty() && entries.back().kind == EntryKind::Array) {
         RankBlock block;
-        block.rank = shape_of(words[1])[0];
-        block.start = shape_of(words[2]);
-        block.count = shape_of(words[3]);
+        block.rank = shape_of(words[1], false)[0];
+        block.start = shape_of(words[2], false);
+        block.count = shape_of(words[3], true);
         if (block.start.size() == entries.back().shape.size() && block.count.size() == block.start.size()) {
             entries.back().blocks.push_back(block);
             return;
@@ -105,13 +107,13 @@ void add_block(const std::vector<std::string> &words, std::vector<ContentsEntry>
 ContentsEntry entry_of(const std::vector<std::string> &words) {
     const auto kind = std::find(KINDS.begin(), KINDS.end(), words[0]);
     if (kind == KINDS.end() || words.size() < 4)
-        throw std::runtime_error("the contents of a step have the line " + shown(words[0]));
+        throw std::runtime_error("the contents of a step have the entry " + shown(words[0]));
     ContentsEntry entry;
     entry.kind = static_cast<EntryKind>(kind - KINDS.begin());
     entry.type = words[1];
     entry.name = unescaped(words[2]);
     if (entry.kind == EntryKind::Array || entry.kind == EntryKind::Local)
-        entry.shape = shape_of(words[3]);
+        entry.shape = shape_of(words[3], true);
     else
         for (std::size_t i = 3; i < words.size(); i++)
             entry.values.push_back(unescaped(words[i]));
@@ -139,8 +141,8 @@ std::vector<ContentsEntry> read_contents(const std::string &text) {
     if (text.compare(0, HEADER.size(), HEADER) != 0 || text.back() != '\n')
         throw std::runtime_error("an object of the stream does not contain the contents of a step");
     const auto ends_word = [](char byte) { return byte == '\t' || byte == '\n'; };
-    const std::ptrdiff_t words = std::count_if(text.begin(), text.end(), ends_word);
-    if (static_cast<std::size_t>(words) > WORDS_MOST)
+    const std::ptrdiff_t count = std::count_if(text.begin(), text.end(), ends_word);
+    if (static_cast<std::size_t>(count) > WORDS_MOST)
         throw std::runtime_error("the contents of a step have too many values");
     std::vector<ContentsEntry> entries;
     std::size_t begin = HEADER.size();

@@ -40,6 +40,7 @@ def test_contents_are_read(program: Path) -> None:
     text = HEADER + b"array\tf8\theat\t32x32x1000000000000\nattribute\tstring\ta\\tb\tc\nlocal\tu1\tx\t0x7\n"
     assert told(program, text) == "3\n"
     assert told(program, HEADER) == "0\n"
+    assert told(program, HEADER + b"array\tf8\tT\t4\nblock\t0\t18446744073709551615\t2\n") == "1\n"
 
 
 @pytest.mark.parametrize(
@@ -48,15 +49,18 @@ def test_contents_are_read(program: Path) -> None:
         (b"", "does not contain"),
         (HEADER[:-1], "does not contain"),
         (HEADER + b"array\tf8\theat\t1", "does not contain"),
-        (HEADER + b"\n", "the line"),
-        (HEADER + b"array\tf8\n", "the line"),
-        (HEADER + b"\x1b[2Jarray\tf8\n" + b"x" * 100_000 + b"\n", 'the line "?[2Jarray?f8"'),
+        (HEADER + b"\n", "the entry"),
+        (HEADER + b"array\tf8\n", "the entry"),
+        (HEADER + b"\x1b[2Jarray\tf8\n" + b"x" * 100_000 + b"\n", 'the entry "?[2Jarray"'),
         (HEADER + b"array\tf8\theat\t\n", "the shape"),
         (HEADER + b"array\tf8\theat\t-1\n", "the shape"),
         (HEADER + b"array\tf8\theat\t99999999999999999999\n", "the shape"),
         # Its product would be 2.
         (HEADER + b"array\tf8\theat\t9223372036854775809x2\n", "the shape"),
         (HEADER + b"local\tf8\theat\t4294967296x4294967296\n", "the shape"),
+        (HEADER + b"block\t0\t0\t1\n", "block"),
+        (HEADER + b"array\tf8\tT\t4\nblock\t0\t0x0\t1\n", "block"),
+        (HEADER + b"array\tf8\tT\t4\nblock\t\t0\t1\n", "the shape"),
         (HEADER + b"array\tf8\theat\t" + b"1x" * 32 + b"1\n", "the shape"),
         (HEADER + b"array\tf8\theat\t" + b"1" * 10_000_000 + b"\n", "the shape"),
         (HEADER + b"value\tf8\ta" + b"\t" * 30_000_000 + b"\n", "too many values"),

@@ -555,6 +555,15 @@ static int agree_on_status(const OpenFile *file, int status) {
     return status;
 }
 
+static int offer_state(OpenFile *file, const StepBundle *step) {
+    jct_pipeline_t *members = NULL;
+    int status = pool_status(JCT(jct_bundle_pipeline)(step->bundle, NULL, &members));
+    if (status == NC_NOERR) status = steps_offer_state(file, members, false);
+    if (status == NC_NOERR) status = pool_status(JCT(jct_pipeline_flush)(members));
+    JCT(jct_pipeline_close)(members);
+    return status;
+}
+
 /* Offers the records of one step, or all variables without records. Nothing is visible before all ranks have offered. */
 static int offer_step(OpenFile *file, const GatheredPieces *all, int dim, size_t record, const StepRange *range) {
     ParallelFile *parallel = file->parallel;
@@ -571,7 +580,7 @@ static int offer_step(OpenFile *file, const GatheredPieces *all, int dim, size_t
     }
     UnlimitedDim *of = file_unlimited(file, dim);
     if (of && record >= of->published) of->published = record + 1;
-    if (status == NC_NOERR && is_first) status = steps_offer_state(file, step.bundle, false);
+    if (status == NC_NOERR && is_first) status = offer_state(file, &step);
     status = agree_on_status(file, status);
     if (is_first && status == NC_NOERR) status = pool_status(JCT(jct_bundle_seal)(step.bundle, NULL));
     else if (is_first && step.bundle) JCT(jct_bundle_abort)(step.bundle);

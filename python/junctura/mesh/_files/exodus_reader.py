@@ -58,10 +58,7 @@ class ExodusReader(FileMeshReader):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        netcdf = _forks.needed("netCDF4", "mesh")
-        with reading(os.fspath(path)):
-            _check_files(os.fspath(path))
-        super().__init__(path, netcdf.Dataset)
+        super().__init__(path, _opened)
 
     def __len__(self) -> int:
         return max(1, self._count("time_step") if "time_whole" in self._file.variables else 0)
@@ -271,6 +268,11 @@ class ExodusReader(FileMeshReader):
             return [""] * count
         rows = self._get(name)
         return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").strip() for row in rows]
+
+
+def _opened(path: str, mode: str) -> Any:
+    _check_files(path)
+    return _forks.needed("netCDF4", "mesh").Dataset(path, mode)
 
 
 def _check_files(path: str) -> None:
