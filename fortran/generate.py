@@ -7,7 +7,8 @@ made from the header. A part repeats procedures for each kind and rank of an arr
     the bindings ``NAME_i1_0`` to ``NAME_r8_7`` of a type, and their generic name
 ``!@ each NAME`` to ``!@ end``
     a procedure for each kind and rank, with ``@N@`` (its suffix), ``@VALUES:INTENT@`` (the declaration of ``values``
-    and its address ``location``), ``@LOCATE@`` (which sets the address), ``@BYTES@`` and ``@ELEMENT@``
+    and its address ``location``), ``@LOCATE@`` (which sets the address), ``@BYTES@``, ``@SIZE@`` and
+    ``@ELEMENT@``
 ``!@ bind_real``, ``!@ each_real``
     the same for reals of rank 1 to 7, with a second array ``results`` at ``place``: ``@RESULTS@``,
     ``@LOCATE_RESULTS@``, ``@BYTES_OF_RESULTS@``
@@ -77,7 +78,8 @@ def argument(text: str) -> tuple[str, str]:
     kind, name = found[1].strip(), found[2]
     if kind in ARGUMENTS:
         return name, ARGUMENTS[kind].format(name)
-    place = "intent(out)" if kind.endswith("**") else "value"
+    # The address of an allocation may be left out, and is asked for where it is used.
+    place = "intent(out)" if kind.endswith("**") and kind != "void **" else "value"
     return name, f"type(c_ptr), {place} :: {name}"
 
 
@@ -147,7 +149,8 @@ def of_array(text: str, kind: Kind, rank: int) -> str:
         locate = "location = c_null_ptr\n    if (size(values) > 0) location = c_loc(values)"
     count = "* size(values, kind=c_size_t)" if rank else ""
     text = text.replace("@LOCATE@", locate).replace("@BYTES@", f"{kind.size}_c_size_t {count}".strip())
-    return text.replace("@N@", f"{kind.suffix}_{rank}").replace("@ELEMENT@", kind.element)
+    text = text.replace("@N@", f"{kind.suffix}_{rank}").replace("@SIZE@", str(kind.size))
+    return text.replace("@ELEMENT@", kind.element)
 
 
 def of_pair(text: str, kind: Kind, rank: int) -> str:

@@ -368,10 +368,16 @@ private:
 /* Memory in the pool for one payload of elements of a type, until it is offered. */
 template <typename T> class Allocation {
 public:
-    Allocation(jct_allocation_t *handle, void *memory, std::size_t size) noexcept
-        : handle_(handle), memory_(static_cast<T *>(memory)), size_(size) {}
-    /* Returns the memory, whose contents are undefined until they are written. */
-    Span<T> data() const noexcept { return handle_ ? Span<T>(memory_, size_) : Span<T>(); }
+    Allocation(jct_allocation_t *handle, std::size_t size) noexcept : handle_(handle), size_(size) {}
+    /* Returns the memory, whose contents are undefined until they are written. As jct_allocation_data. */
+    Span<T> data() const noexcept {
+        return handle_ ? Span<T>(static_cast<T *>(jct_allocation_data(handle_.get(), nullptr)), size_) : Span<T>();
+    }
+    /* Copies a range of elements into the memory, from element `at` on. As jct_allocation_write. */
+    template <typename Range> void write(const Range &elements, std::size_t at = 0) const {
+        detail::check(
+            jct_allocation_write(handle_.get(), at * sizeof(T), elements.data(), detail::bytes_of(elements)));
+    }
     /* Offers the memory as an object. Consumes this, also where it throws. As jct_allocation_offer. */
     void offer(const Attributes &attributes, const std::string &options = "") {
         detail::check(jct_allocation_offer(handle_.release(), attributes.get(), options.c_str()));
@@ -381,11 +387,11 @@ public:
 
 private:
     detail::Handle<jct_allocation_t, jct_allocation_free> handle_;
-    T *memory_;
     std::size_t size_;
 };
 
 class Layout;
+class Pipeline;
 
 /* A bundle that this program has open: what is offered into it becomes visible at one moment, or not at all. */
 class Bundle {
@@ -404,15 +410,16 @@ public:
     /* Allocates memory for `size` elements of a member; `stage` offers it. As jct_bundle_allocate. */
     template <typename T> Allocation<T> allocate(std::size_t size) const {
         jct_allocation_t *allocation;
-        void *memory;
-        detail::check(jct_bundle_allocate(get(), size * sizeof(T), &allocation, &memory));
-        return {allocation, memory, size};
+        detail::check(jct_bundle_allocate(get(), size * sizeof(T), &allocation, nullptr));
+        return {allocation, size};
     }
     /* Stages the memory of an allocation of the same pool. As jct_allocation_stage. */
     template <typename T>
     void stage(Allocation<T> allocation, const Attributes &attributes, const std::string &options = "") const {
         detail::check(jct_allocation_stage(allocation.release(), get(), attributes.get(), options.c_str()));
     }
+    /* Opens a pipeline of offers into the bundle; flush it before `seal`. As jct_bundle_pipeline. */
+    Pipeline pipeline(const std::string &options = "") const;
     /* Makes all members visible at one moment; returns their number. As jct_bundle_seal. */
     std::uint64_t seal() const {
         std::uint64_t objects;
@@ -578,6 +585,12 @@ private:
     detail::Handle<jct_pipeline_t, jct_pipeline_close> handle_;
 };
 
+inline Pipeline Bundle::pipeline(const std::string &options) const {
+    jct_pipeline_t *pipeline;
+    detail::check(jct_bundle_pipeline(get(), options.c_str(), &pipeline));
+    return Pipeline(pipeline);
+}
+
 /* A pool that this program has open. Any number of threads may use it at the same time. */
 class Pool {
 public:
@@ -628,11 +641,10 @@ public:
     /* Allocates memory for `size` elements, which is filled in place and offered without a copy. As jct_allocate. */
     template <typename T> Allocation<T> allocate(std::size_t size) const {
         jct_allocation_t *allocation;
-        void *memory;
         if (size > SIZE_MAX / sizeof(T))
             throw Error(JCT_INVALID_ARGUMENT, "size", "more elements than memory has");
-        detail::check(jct_allocate(get(), size * sizeof(T), &allocation, &memory));
-        return {allocation, memory, size};
+        detail::check(jct_allocate(get(), size * sizeof(T), &allocation, nullptr));
+        return {allocation, size};
     }
     /* Opens a pipeline. As jct_pipeline_open. */
     Pipeline pipeline(const std::string &options = "") const {

@@ -101,6 +101,13 @@ def _many_in_bundle(pool: junctura.Pool, data: Any) -> None:
         bundle.offer_many([(data, {"name": "a"})])
 
 
+def _pieces_in_bundle(pool: junctura.Pool, data: Any) -> None:
+    array = np.ma.asanyarray(data)
+    with pool.bundle("step") as bundle:
+        for rank in range(2):
+            bundle.offer_piece(array[rank : rank + 1], "shape=2x3 grid=2x1", rank, name="a")
+
+
 def _in_pipeline(pool: junctura.Pool, data: Any) -> None:
     with pool.pipeline(window=4) as pipeline:
         pipeline.offer(data, name="a")
@@ -114,6 +121,11 @@ async def _in_awaited_bundle(pool: junctura.aio.Pool, data: Any) -> None:
 async def _many_in_awaited_bundle(pool: junctura.aio.Pool, data: Any) -> None:
     async with pool.bundle() as bundle:
         await bundle.offer_many([(data, {"name": "a"})])
+
+
+async def _piece_in_awaited_bundle(pool: junctura.aio.Pool, data: Any) -> None:
+    async with pool.bundle("step") as bundle:
+        await bundle.offer_piece(data, WHOLE, 0, {"name": "a"})
 
 
 async def _in_awaited_pipeline(pool: junctura.aio.Pool, data: Any) -> None:
@@ -139,6 +151,7 @@ WAYS: dict[str, Callable[[Any], Array]] = {
     "Pool.offer_chunks": _pool(_chunks),
     "Bundle.offer": _pool(_in_bundle),
     "Bundle.offer_many": _pool(_many_in_bundle),
+    "Bundle.offer_piece": _pool(_pieces_in_bundle),
     "Pipeline.offer": _pool(_in_pipeline),
     "Exchange.put": _pieces(
         lambda pool, data, rank: junctura.Exchange(pool, "shape=2x3 grid=2x1", rank).put(data, name="a")
@@ -151,6 +164,7 @@ WAYS: dict[str, Callable[[Any], Array]] = {
     "aio.Pool.offer_chunks": _awaited(_awaited_chunks),
     "aio.Bundle.offer": _awaited(_in_awaited_bundle),
     "aio.Bundle.offer_many": _awaited(_many_in_awaited_bundle),
+    "aio.Bundle.offer_piece": _awaited(_piece_in_awaited_bundle),
     "aio.Pipeline.offer": _awaited(_in_awaited_pipeline),
     "AsyncExchange.put": _awaited(lambda pool, data: junctura.aio.Exchange(pool, WHOLE, 0).put(data, name="a")),
 }

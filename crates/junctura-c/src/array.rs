@@ -111,12 +111,12 @@ pub unsafe extern "C" fn jct_bundle_offer_piece(
 ///
 /// # Safety
 /// The texts are NULL, or end with NUL and live as long as the result.
-unsafe fn given_piece<'a>(
-    layout: &'a Arc<Layout>,
+unsafe fn given_piece(
+    layout: &Arc<Layout>,
     rank: u64,
     r#type: *const c_char,
     options: *const c_char,
-) -> Result<(ArrayPiece<'a>, OfferOptions<'a>)> {
+) -> Result<(ArrayPiece<'_>, OfferOptions<'_>)> {
     // SAFETY: promised by the caller.
     let (element, mut words) = unsafe { (element(r#type)?, OptionWords::read(options)?) };
     let (epoch, options) = (words.number("epoch")?, offer_words(&mut words)?);

@@ -71,6 +71,7 @@ impl Pool {
         Ok(client)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the request where they ask")]
     fn ask(&mut self, client: u32, request: Request<'_>) -> u64 {
         self.requests += 1;
         self.core

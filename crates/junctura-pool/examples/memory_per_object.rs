@@ -74,6 +74,7 @@ impl Pool {
         Ok(pool)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the request where they ask")]
     fn ask(&mut self, request: Request<'_>) {
         self.requests += 1;
         self.core.request(0, self.client, self.requests, &request, &mut self.fx);

@@ -107,6 +107,7 @@ impl Pool {
         Ok(client)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the request where they ask")]
     fn ask(&mut self, client: u32, request: Request<'_>) {
         self.requests += 1;
         self.core.request(0, client, self.requests, &request, &mut self.fx);

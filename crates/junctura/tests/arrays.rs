@@ -328,8 +328,8 @@ fn an_array_whose_key_is_freed_is_offered_again() {
     // More pieces than one event removes; then another decomposition, since nothing is left of the one before.
     for (from, by_key) in [
         (layout("shape=30x41 grid=2x3"), false),
-        (layout("shape=30x41 grid=30x41 block=1"), false),
-        (layout("shape=30x41 grid=30x41 block=1"), true),
+        (layout("shape=30x41 grid=30x41 block=1x1"), false),
+        (layout("shape=30x41 grid=30x41 block=1x1"), true),
         (layout("shape=41x30 grid=3x2"), true),
     ] {
         for rank in 0..from.ranks() {

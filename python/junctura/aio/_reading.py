@@ -235,7 +235,7 @@ class Requirement(Opening["_native.Requirement"]):
     >>> async def main() -> None:
     ...     async with junctura.aio.Pool(schema="free") as pool, pool.require("name=a") as requirement:
     ...         await pool.offer(b"payload", name="a", retention="released:1")
-    ...         async with await requirement.demand(name="a") as obj:
+    ...         with await requirement.demand(name="a") as obj:
     ...             print(bytes(obj))
     >>> asyncio.run(main())
     b'payload'

@@ -110,7 +110,12 @@ static void pipelines(const Pool &pool) {
     junctura::Pipeline pipeline = pool.pipeline("window=2");
     for (int i = 0; i < 5; i++)
         pipeline.offer(named("piped." + std::to_string(i)), std::array<int, 1>{i});
-    pipeline.offer(pool.allocate<int>(3), named("piped.5"));
+    junctura::Allocation<int> copied = pool.allocate<int>(3);
+    copied.write(std::array<int, 2>{1, 2});
+    copied.write(std::array<int, 1>{3}, 2);
+    EXPECT(copied.data()[0] == 1 && copied.data()[1] == 2 && copied.data()[2] == 3);
+    EXPECT(code_of([&] { copied.write(std::array<int, 1>{4}, 3); }) == JCT_INVALID_ARGUMENT);
+    pipeline.offer(std::move(copied), named("piped.5"));
     pipeline.push();
     pipeline.flush();
     EXPECT(pool.demand("name=piped.4", 0).data<int>()[0] == 4);
@@ -170,7 +175,10 @@ static void lists_and_bundles(const Pool &pool) {
     const junctura::Bundle mine = pool.bundle();
     mine.offer(named("b1"), std::string("one"));
     mine.stage(mine.allocate<char>(3), named("b2"));
-    EXPECT(mine.seal() == 2);
+    junctura::Pipeline members = mine.pipeline();
+    members.offer(named("b5"), std::string("three"));
+    members.flush();
+    EXPECT(mine.seal() == 3);
     const Attributes common{{"space", "bundled"}};
     const junctura::Bundle first = pool.bundle("run/step=6", "members=2", common);
     const junctura::Bundle second = pool.bundle("run/step=6", "members=2", common);

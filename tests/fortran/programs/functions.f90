@@ -128,9 +128,9 @@ contains
     call pool%sync(60.0_real64)
     call pool%counters(json)
     call expect(json(1:1) == '{', 'counters')
+    call expect(index(json, 'step=36, of=240') > 0, 'note')
     call pool%explain('name=none', json)
     call expect(index(json, '"matches":0') > 0, 'explain')
-    call expect(index(json, 'step=36, of=240') > 0, 'note')
     call pool%descriptor(stat)
     call expect(stat > 0, 'descriptor')
   end subroutine
@@ -161,7 +161,13 @@ contains
     call object%release()
     call object%view(values)
     call expect(.not. associated(values) .and. object%bytes() == 0 .and. object%text() == '', 'released')
-    call memory%open(pool, 100_int64)
+    call memory%open(pool, 48_int64)
+    call memory%write([1.0_real64, 2.0_real64])
+    call memory%write(reshape([3.0_real64, 4.0_real64, 5.0_real64, 6.0_real64], [2, 2]), 2_int64)
+    call memory%view(values)
+    call expect(all(values == [1.0_real64, 2.0_real64, 3.0_real64, 4.0_real64, 5.0_real64, 6.0_real64]), 'write')
+    call memory%write([7.0_real64], 6_int64, stat)
+    call expect(stat == JCT_INVALID_ARGUMENT, 'write beyond the end')
     call memory%close()
   end subroutine
 
@@ -314,6 +320,7 @@ contains
 
   subroutine bundles()
     type(bundle_t) :: mine, yours
+    type(pipeline_t) :: members
     type(allocation_t) :: memory
     type(attributes_t) :: first, second, common
     integer(int8), pointer :: letters(:)
@@ -327,8 +334,13 @@ contains
     call memory%view(letters)
     letters = 7_int8
     call memory%stage(mine, second)
+    call first%set('name', 'b5')
+    call members%open(mine)
+    call members%offer(first, 'three')
+    call members%flush()
+    call members%close()
     call mine%seal(objects)
-    call expect(objects == 2, 'sealed')
+    call expect(objects == 3, 'sealed')
     call first%set('name', 'b3')
     call second%set('name', 'b4')
     call common%set('space', 'bundled')

@@ -98,11 +98,10 @@ fn lines(reports: &[ProcessReport]) -> Vec<String> {
         .map(|(_, path, _)| *path)
         .collect();
     if lines.is_empty() {
-        let seen = match left.is_empty() {
-            true => {
-                "no file was opened by a library that can be intercepted; a program may have the library linked statically"
-            }
-            false => "no rule puts one of the files that were opened into the pool",
+        let seen = if left.is_empty() {
+            "no file was opened by a library that can be intercepted; a program may have the library linked statically"
+        } else {
+            "no rule puts one of the files that were opened into the pool"
         };
         lines.push(format!("nothing was intercepted: {seen}"));
     }

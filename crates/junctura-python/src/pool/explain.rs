@@ -94,7 +94,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let version = version.map(|version| version.0);
-        if let (Some(version), None, true) = (version, target, key.is_none_or(|key| key.is_empty())) {
+        if let (Some(version), None, true) = (version, target, key.is_none_or(PyDictMethods::is_empty)) {
             let explained = py.detach(|| self.inner.reasons().explain_version(version));
             return document(py, &explained.or_raise(py)?);
         }
@@ -141,7 +141,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyAnswer> {
         let version = version.map(|version| version.0);
-        if let (Some(version), None, true) = (version, target, key.is_none_or(|key| key.is_empty())) {
+        if let (Some(version), None, true) = (version, target, key.is_none_or(PyDictMethods::is_empty)) {
             let pending = py.detach(|| self.inner.reasons().begin_explain_version(version));
             return pending.or_raise(py).map(answer);
         }

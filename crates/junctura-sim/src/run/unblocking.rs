@@ -84,7 +84,7 @@ impl Unblocking {
             visits: true,
             ..Hello::default()
         };
-        self.ask(Request::Hello(hello));
+        self.ask(&Request::Hello(hello));
     }
 
     fn unblock_all(&mut self, rng: &mut Rng) -> Result<u64, String> {
@@ -168,7 +168,7 @@ impl Unblocking {
                 record: &record,
                 inline: &inline,
             };
-            match self.ask(request) {
+            match self.ask(&request) {
                 Some(Said::Offered(_)) => return Change::Made,
                 None => return Change::Waits,
                 Some(_) => {}
@@ -201,12 +201,12 @@ impl Unblocking {
             path: Some(bundle.path.as_str().into()),
             ..BundleRequest::default()
         };
-        let Some(Said::Began(_)) = self.ask(Request::Bundle(open)) else {
+        let Some(Said::Began(_)) = self.ask(&Request::Bundle(open)) else {
             return Change::Impossible;
         };
         let through = self.number;
         let Some(declared) = bundle.declared else {
-            return match self.ask(Request::Seal(through)) {
+            return match self.ask(&Request::Seal(through)) {
                 Some(Said::Failed(_)) => Change::Impossible,
                 _ => Change::Made,
             };
@@ -219,7 +219,7 @@ impl Unblocking {
                 record: &record,
                 inline: &inline,
             };
-            let answer = self.ask(request);
+            let answer = self.ask(&request);
             let there = self.members_of(&bundle.path);
             match answer {
                 None => return Change::Waits,
@@ -288,7 +288,7 @@ impl Unblocking {
             }
         } else {
             let name = requirement.name.as_str().into();
-            self.ask(Request::Retract(RetractRequest { name }));
+            self.ask(&Request::Retract(RetractRequest { name }));
         }
     }
 
@@ -319,7 +319,7 @@ impl Unblocking {
     /// Withdraws all objects, and frees their keys. Offers that wait take what becomes free, until none is left.
     fn withdraw_everything(&mut self, wait: &WaitingRequest) -> Result<(), String> {
         for _ in 0..PASSES_MAX {
-            let answer = self.ask(Request::WithdrawAll(WithdrawRequest {
+            let answer = self.ask(&Request::WithdrawAll(WithdrawRequest {
                 target: TargetBody::selector(""),
                 timeout_ms: None,
                 force: true,
@@ -334,7 +334,7 @@ impl Unblocking {
                 break;
             }
         }
-        self.ask(Request::Forget(ForgetRequest {
+        self.ask(&Request::Forget(ForgetRequest {
             target: TargetBody::selector(""),
         }));
         Ok(())
@@ -394,14 +394,14 @@ impl Unblocking {
     }
 
     /// Asks as the helper; the first answer, if there is one already.
-    fn ask(&mut self, request: Request<'_>) -> Option<Said> {
+    fn ask(&mut self, request: &Request<'_>) -> Option<Said> {
         self.number += 1;
         let (helper, number) = (self.helper, self.number);
         let world = &mut self.world;
         world.recorder.begin();
         world
             .core
-            .request(world.now, helper, number, &request, &mut world.recorder);
+            .request(world.now, helper, number, request, &mut world.recorder);
         let mut said = world.recorder.said.iter();
         let answer = said.find(|(client, request, _)| (*client, *request) == (helper, number));
         answer.map(|(.., said)| (**said).clone())

@@ -46,12 +46,7 @@ impl PoolConnection {
             Ok(Reply::Failed(failure)) => {
                 let error = Error::from(failure);
                 if request == 0 && matches!(error.code(), Code::Closed | Code::Denied) {
-                    let server = self.greeting.server.as_str();
-                    let cause = match error.code() {
-                        Code::Denied => format!("{}: {}", error.subject(), error.cause()),
-                        _ => error.cause().to_owned(),
-                    };
-                    state.farewell = Some(Error::new(error.code(), server, cause));
+                    state.farewell = Some(farewell(&self.greeting.server, &error));
                     return Ok(());
                 }
                 if state.mail.is_unacknowledged(request) {
@@ -208,4 +203,13 @@ fn segment(state: &mut ConnectionState, request: u64, head: &SegmentHead, fd: Op
     };
     let _unwanted = state.mail.deliver(request, letter);
     Ok(())
+}
+
+/// Returns the reason why a server ends a connection, with the server as its subject.
+fn farewell(server: &str, error: &Error) -> Error {
+    let cause = match error.code() {
+        Code::Denied => format!("{}: {}", error.subject(), error.cause()),
+        _ => error.cause().to_owned(),
+    };
+    Error::new(error.code(), server, cause)
 }

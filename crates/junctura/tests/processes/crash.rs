@@ -402,10 +402,10 @@ fn a_consumer_killed_while_it_holds_gives_everything_back() {
     // Over TCP the mirror's descriptors are this process's, too.
     if std::env::var_os("JUNCTURA_TEST_DETOUR").is_none() {
         let segments = stat(&pool, "segments") as usize;
-        assert_eq!(
-            descriptors(),
-            before + 2 * segments,
-            "the server keeps two a leased segment, and nothing else is open"
+        let open = descriptors() - before;
+        assert!(
+            (2 * segments..=3 * segments).contains(&open),
+            "{open}: the server keeps two a leased segment, its producer one until all slots were used, and nothing else is open"
         );
     }
 }

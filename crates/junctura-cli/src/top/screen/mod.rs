@@ -45,17 +45,15 @@ struct BoardSearch(Option<Receiver<PoolBoard>>);
 impl BoardSearch {
     /// Returns the board of another server than that of `board`, once it is found; starts a search if none runs.
     fn next(&mut self, board: &PoolBoard, pool: &PoolArguments) -> Option<PoolBoard> {
-        let found = match &self.0 {
-            Some(search) => search.try_recv(),
-            None => {
-                let (send, search) = mpsc::channel();
-                let pool = pool.clone();
-                let look = move || drop(board_of(&pool).map(|board| send.send(board)));
-                // Without a thread the next frame tries again.
-                self.0 = std::thread::Builder::new().spawn(look).ok().map(|_| search);
-                return None;
-            }
+        let Some(search) = &self.0 else {
+            let (send, search) = mpsc::channel();
+            let pool = pool.clone();
+            let look = move || drop(board_of(&pool).map(|board| send.send(board)));
+            // Without a thread the next frame tries again.
+            self.0 = std::thread::Builder::new().spawn(look).ok().map(|_| search);
+            return None;
         };
+        let found = search.try_recv();
         match found {
             Err(TryRecvError::Empty) => return None,
             Ok(_) | Err(TryRecvError::Disconnected) => self.0 = None,

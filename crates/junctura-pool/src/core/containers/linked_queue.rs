@@ -35,7 +35,7 @@ impl Default for LinkedQueue {
 
 impl LinkedQueue {
     /// Returns the oldest number.
-    pub(in crate::core) fn first(&self) -> Option<u32> {
+    pub(in crate::core) fn first(self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 

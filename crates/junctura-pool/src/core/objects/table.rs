@@ -196,10 +196,10 @@ impl ObjectTable {
                 "the pool has no schema of this number",
             )
         })?;
-        let checked = checker.check(record)?;
+        let ends = checker.check(record)?;
         Ok(ObjectIdentity {
-            key: identity(number, checked.key_bytes),
-            dataset: dataset(number, checked.first_level_bytes),
+            key: identity(number, ends.key_bytes),
+            dataset: dataset(number, ends.first_level_bytes),
             on_same_key: checker.schema().on_same_key(),
         })
     }

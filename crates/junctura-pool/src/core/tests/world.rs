@@ -287,6 +287,7 @@ impl World {
         client
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the request where they ask")]
     pub(super) fn ask(&mut self, client: u32, number: u64, request: Request<'_>) {
         self.core.request(self.now, client, number, &request, &mut self.fx);
     }
