@@ -12,7 +12,7 @@ from mpi_programs import FAMILIES, compile_c, missing, ranks
 import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-FILES, AT_ONCE, RANKS = 100, 25, 3
+FILES, AT_ONCE, RANKS = 100, 10, 3
 # OMPIO of Open MPI 4.1 fails on some of the patterns; what is written is compared with ROMIO's.
 WHY = missing("mpicc.mpich")
 
