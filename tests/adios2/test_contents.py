@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS, ROOT
+from c_programs import ROOT
+from conftest import PROGRAMS
 
 HEADER = b"junctura-adios2 1\n"
 

@@ -91,8 +91,11 @@ def test_a_workflow_runs_alone(files: tuple[str, str], capsys: pytest.CaptureFix
 
 def test_each_option_of_the_command_is_known_where_it_belongs(files: tuple[str, str]) -> None:
     """What the command in Rust hands on, and nothing else."""
-    source = (Path(__file__).parents[2] / "crates/junctura-cli/src/run.rs").read_text()
-    handed_on = re.findall(r'"(--[a-z-]+)"', source[source.index("fn words(") : source.index("fn joined(")])
+    folder = Path(__file__).parents[2] / "crates/junctura-cli/src"
+    command, pool = (folder / "run.rs").read_text(), (folder / "python_program.rs").read_text()
+    command = command[command.index("fn words(") : command.index("mod tests")]
+    assert ".pool.values()" in command
+    handed_on = re.findall(r'"(--[a-z-]+)"', command + pool)
     known = {option.partition("=")[0] for option in (*OF_PRODUCTS, *OF_WORKFLOWS, *OF_BOTH)}
     assert set(handed_on) - {"--schema"} == known
     for option in (*OF_WORKFLOWS, *OF_BOTH):
