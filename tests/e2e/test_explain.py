@@ -224,8 +224,8 @@ def test_a_version_is_explained_without_its_key(served: Shell, join: Open) -> No
         ]
     # The object is not received by the look.
     assert "1 release is missing" in explain(served, "--version", str(versions[1]))
-    for version in (str(versions[0]), f"{str(versions[0]).partition('.')[0]}.99"):
-        assert "no visible object has it" in served.error(3, "explain", "--version", version)
+    for text in (str(versions[0]), f"{str(versions[0]).partition('.')[0]}.99"):
+        assert "no visible object has it" in served.error(3, "explain", "--version", text)
     assert "another incarnation" in served.error(3, "explain", "--version", "1.1")
     assert "--version" in served.error(2, "explain", "--version", "x")
 
