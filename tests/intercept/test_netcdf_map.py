@@ -116,7 +116,7 @@ def test_variables_have_keys_of_another_schema(
     # A schema of one's own, without type and extents of arrays; the dimension has no coordinate variable.
     for band in range(2):
         with client.demand({"of": "pool.nc", "band": band}, schema="bands", timeout=0) as found:
-            assert np.frombuffer(found, "f4").tolist() == [50 + 2 * band, 51 + 2 * band]
+            assert np.frombuffer(bytes(found), "f4").tolist() == [50 + 2 * band, 51 + 2 * band]
     assert [entry["run"] for entry in client.list("name=other")] == ["r7", "r7"]
     assert client.list("file=pool.nc, name=ta/tas/spectrum") == []
 

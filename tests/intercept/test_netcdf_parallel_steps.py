@@ -97,7 +97,7 @@ def test_a_rank_that_is_killed_between_any_two_calls_leaves_whole_steps(
             break
         if len(steps) == 1 and client.list(f"file={file}, name=.definitions"):
             # A reader gets the steps that there are, and then the error.
-            words = ["ncdump", "-v", "time", file]
-            told = subprocess.run(words, cwd=tmp_path, env=intercepted, capture_output=True, text=True, check=False)
+            reader = ["ncdump", "-v", "time", file]
+            told = subprocess.run(reader, cwd=tmp_path, env=intercepted, capture_output=True, text=True, check=False)
             assert told.returncode != 0 and GONE in told.stderr
     assert seen == set(range(STEPS + 1))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_an_array_that_lacks_pieces_is_explained(pool: junctura.Pool) -> None:
 
 
 def test_a_timeout_has_the_nearest_name_and_value(pool: junctura.Pool) -> None:
-    def hint(*target: str, **key: str) -> str:
+    def hint(*target: str, **key: Any) -> str:
         with pytest.raises(junctura.Timeout) as caught:
             pool.demand(*target, timeout=0.02, **key)
         with pytest.raises(junctura.Timeout) as late:
