@@ -166,6 +166,7 @@ impl<'p> PieceScope<'p> {
         })
     }
 
+    #[cfg(feature = "async")]
     pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
     }
