@@ -723,7 +723,7 @@ fn nothing_of_a_bundle_that_ended_early_becomes_visible() {
     put(&other, &from, 1, "t").unwrap();
     assert_eq!(other.seal().unwrap().objects(), 3);
 
-    // Nobody comes back.
+    // No rank opens it again.
     let hurry = BundleOptions {
         orphan_timeout: Some(Duration::from_millis(1)),
         ..BundleOptions::default()

@@ -2,7 +2,7 @@
 //!
 //! Half of the time of a write into memory that was never used is spent on finding a page for each 4 KiB. The budget counts
 //! a segment from its lease on, so the thread takes no memory that the pool may not have. It begins behind the first slot,
-//! which its producer fills meanwhile, and takes a little at a time, since a write waits for it.
+//! which its producer fills meanwhile, and makes few pages at a time, since a write waits for it.
 //!
 //! Nothing is prepared on a machine with several memory nodes, since pages are placed near the process that makes them, and
 //! where it would leave little memory.

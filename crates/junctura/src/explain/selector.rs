@@ -1,4 +1,4 @@
-//! What a selector matches, and why it matches nothing.
+//! The matches of a selector, and the reasons why it matches nothing.
 
 use junctura_model::{Code, Result};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What a selector matches, or why it matches nothing, as text.
+//! The matches of a selector, or the reasons why it matches nothing, as text.
 
 use junctura::Result;
 use junctura::reasons::{ExplainedSelector, IncompleteArray, NearMiss};
