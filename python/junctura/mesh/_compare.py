@@ -26,6 +26,13 @@ class ValueTolerance:
     """Two values are equal if they differ by at most `absolute` + `relative` * the greater magnitude.
 
     NaN equals NaN, and infinities equal themselves. `float_eps` also accepts what 4-byte floats cannot distinguish.
+
+    Examples
+    --------
+    >>> tolerance = junctura.mesh.ValueTolerance(absolute=0.01)
+    >>> tolerance.apart(numpy.array([1.0, 2.0]), numpy.array([1.005, 2.5])).tolist()
+    [1]
+
     """
 
     absolute: float = 0.0
@@ -62,6 +69,11 @@ class MeshDifference(NamedTuple):
         The part that differs: ``field p on block fluid``.
     what
         How it differs.
+
+    Examples
+    --------
+    >>> print(junctura.mesh.MeshDifference(3, "field p on block fluid", "has other components"))
+    step 3: field p on block fluid: has other components
 
     """
 

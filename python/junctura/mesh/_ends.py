@@ -31,7 +31,23 @@ _SELECTED = ("case", "channel", "step", "cycle", "rank", "time")
 
 
 class MeshReader(Protocol):
-    """A series of meshes: iterate over it for its steps; `len` is their number."""
+    """A series of meshes: iterate over it for its steps; `len` is their number.
+
+    Examples
+    --------
+    >>> def last_time(series: junctura.mesh.MeshReader) -> float | None:
+    ...     return [mesh.time for mesh in series][-1]
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.create(folder / "rod.cgns")
+    >>> for step in range(2):
+    ...     writer.write(junctura.mesh.MeshStep(points, blocks, step=step, time=0.5 * step))
+    >>> writer.close()
+    >>> with junctura.mesh.read(folder / "rod.cgns") as series:
+    ...     len(series), last_time(series)
+    (2, 0.5)
+
+    """
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[MeshStep]: ...
@@ -42,7 +58,25 @@ class MeshReader(Protocol):
 
 
 class MeshWriter(Protocol):
-    """Takes the steps of a series."""
+    """Takes the steps of a series.
+
+    Examples
+    --------
+    >>> def copy(series: junctura.mesh.MeshReader, writer: junctura.mesh.MeshWriter) -> None:
+    ...     for mesh in series:
+    ...         writer.write(mesh)
+    ...     writer.close()
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.create(folder / "rod.cgns")
+    >>> for step in range(2):
+    ...     writer.write(junctura.mesh.MeshStep(points, blocks, step=step, time=0.5 * step))
+    >>> writer.close()
+    >>> copy(junctura.mesh.read(folder / "rod.cgns"), junctura.mesh.create(folder / "rod.exo"))
+    >>> len(junctura.mesh.read(folder / "rod.exo"))
+    2
+
+    """
 
     def write(self, mesh: MeshStep) -> None:
         """Writes a step."""
@@ -98,6 +132,18 @@ def read(place: str | os.PathLike[str]) -> MeshReader:
     InvalidArgument
         The name has no known ending; several meshes match.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.create(folder / "rod.cgns")
+    >>> for step in range(2):
+    ...     writer.write(junctura.mesh.MeshStep(points, blocks, step=step, time=0.5 * step))
+    >>> writer.close()
+    >>> with junctura.mesh.read(folder / "rod.cgns") as series:
+    ...     [mesh.time for mesh in series]
+    [0.0, 0.5]
+
     """
     found = MeshPlace.parse(os.fspath(place))
     if found.url.startswith(_POOLS):
@@ -130,6 +176,17 @@ def create(place: str | os.PathLike[str]) -> MeshWriter:
     InvalidArgument
         The name has no known ending; no case is named.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> store = junctura.Store.create(folder / "archive", schema="mesh")
+    >>> writer = junctura.mesh.create(f"file://{folder}/archive?case=rod")
+    >>> writer.write(junctura.mesh.MeshStep(points, blocks, step=1, time=0.5))
+    >>> writer.close()
+    >>> [mesh.step for mesh in junctura.mesh.read(f"file://{folder}/archive?case=rod")]
+    [1]
+
     """
     found = MeshPlace.parse(os.fspath(place))
     named = dict(found.selected)
@@ -151,5 +208,6 @@ def _kind(path: str) -> str:
         return "cgns"
     raise InvalidArgument(
         path,
-        f"the ending {ending or '(none)'} is unknown: {' '.join(_EXODUS)} are Exodus files, {' '.join(_CGNS)} is CGNS",
+        f"the ending {ending or '(none)'} is unknown: {' '.join(_EXODUS)} are Exodus files, {' '.join(_CGNS)} is CGNS; "
+        "a pool is unix:NAME?case=NAME, a store file:///FOLDER?case=NAME",
     )

@@ -26,6 +26,16 @@ class MeshFollow:
     missed_others
         Number of objects that were removed likewise, and whose step is unknown.
 
+    Examples
+    --------
+    >>> pool = junctura.Pool(schema="mesh")
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> with junctura.mesh.follow(pool, "case=rod") as steps:
+    ...     junctura.mesh.PoolMeshWriter(pool, "rod").write(junctura.mesh.MeshStep(points, blocks, step=7))
+    ...     steps.next(timeout=10).step, steps.series
+    (7, 'rod/mesh')
+
     """
 
     def __init__(self, pool: Pool, selector: str, *, only_new: bool, until_live: bool) -> None:

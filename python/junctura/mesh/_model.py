@@ -36,6 +36,14 @@ class MeshPoints:
     ids
         The number of each point in the file, or None.
 
+    Examples
+    --------
+    >>> grid = junctura.mesh.MeshPoints((numpy.arange(3.0), numpy.arange(2.0)), kind="rectilinear")
+    >>> grid.dims, grid.count
+    ((3, 2), 6)
+    >>> grid.coordinates()[0].tolist()
+    [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]
+
     """
 
     axes: tuple[Array, ...]
@@ -62,7 +70,19 @@ class MeshPoints:
 
 @dataclass(frozen=True)
 class CellFaces:
-    """The faces of polyhedra, as polygons."""
+    """The faces of polyhedra, as polygons.
+
+    Examples
+    --------
+    A tetrahedron on the points 0 to 3, as a polyhedron of four faces:
+
+    >>> triangles = numpy.array([0, 1, 2, 0, 1, 3, 1, 2, 3, 0, 2, 3])
+    >>> faces = junctura.mesh.CellFaces(triangles, sizes=numpy.full(4, 3))
+    >>> cell = junctura.mesh.MeshBlock("nodes", "polyhedral", numpy.arange(4), sizes=numpy.array([4]), faces=faces)
+    >>> cell.count, cell.rank
+    (1, 3)
+
+    """
 
     connectivity: Array
     sizes: Array
@@ -96,6 +116,12 @@ class MeshBlock:
         Constants of each element.
     label
         The type of its elements in the file, where the shape does not determine it: SHELL4, TRUSS.
+
+    Examples
+    --------
+    >>> block = junctura.mesh.MeshBlock("nodes", "structured", dims=(2, 1))
+    >>> block.count, block.unstructured().connectivity.tolist()
+    (2, [0, 1, 4, 3, 1, 2, 5, 4])
 
     """
 
@@ -173,6 +199,13 @@ class MeshSet:
     kind
         The type of a boundary condition, such as ``BCWall``.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> ends = junctura.mesh.MeshSet("vertex", "nodes", numpy.array([0, 2]))
+    >>> junctura.mesh.MeshStep(points, blocks, sets={"ends": ends}).check()
+
     """
 
     association: Literal["vertex", "side", "element"]
@@ -198,6 +231,12 @@ class MeshField:
         The name of the points, the block, or the set.
     values
         An array for each component; a scalar has one, with an empty name.
+
+    Examples
+    --------
+    >>> speed = junctura.mesh.MeshField("velocity", "vertex", "nodes", {"x": numpy.ones(3), "y": numpy.zeros(3)})
+    >>> [name for name, _ in speed.scalars()]
+    ['velocity_x', 'velocity_y']
 
     """
 
@@ -231,6 +270,16 @@ class MeshStep:
     notes
         Parts of the source that this model cannot express.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> heat = junctura.mesh.MeshField("heat", "element", "rod", {"": numpy.array([300.0, 310.0, 320.0])})
+    >>> junctura.mesh.MeshStep(points, blocks, fields=(heat,)).check()
+    Traceback (most recent call last):
+        ...
+    junctura.errors.InvalidArgument: field heat: 3 values on rod, which has 2
+
     """
 
     points: Mapping[str, MeshPoints]
@@ -244,12 +293,12 @@ class MeshStep:
     notes: tuple[str, ...] = ()
 
     def shares(self, other: MeshStep | None) -> bool:
-        """Whether both have the same points, blocks and sets, as objects."""
+        """Whether both have the same points, blocks and sets, as objects; two without sets share them."""
         return (
             other is not None
             and self.points is other.points
             and self.blocks is other.blocks
-            and self.sets is other.sets
+            and (self.sets is other.sets or not (self.sets or other.sets))
         )
 
     def blocks_on(self, points: str) -> dict[str, MeshBlock]:

@@ -173,7 +173,20 @@ class PoolMeshWriter:
 
 
 class StoreMeshWriter:
-    """Archives meshes in a store; they are visible when it is closed."""
+    """Archives meshes in a store; they are visible when it is closed.
+
+    Examples
+    --------
+    >>> store = junctura.Store.create(folder / "archive", schema="mesh")
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.StoreMeshWriter(store, "rod")
+    >>> writer.write(junctura.mesh.MeshStep(points, blocks, step=1, time=0.5))
+    >>> writer.close()
+    >>> len(junctura.mesh.StoreMeshReader(store, "case=rod"))
+    1
+
+    """
 
     def __init__(self, store: Store, case: str, channel: str = "mesh") -> None:
         self._store = store
@@ -246,6 +259,17 @@ class PoolMeshReader(_StoredSteps):
     selector
         Of one channel of one case.
 
+    Examples
+    --------
+    >>> pool = junctura.Pool(schema="mesh")
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.PoolMeshWriter(pool, "rod")
+    >>> for step in range(2):
+    ...     writer.write(junctura.mesh.MeshStep(points, blocks, step=step))
+    >>> [mesh.blocks["rod"].count for mesh in junctura.mesh.PoolMeshReader(pool, "case=rod")]
+    [2, 2]
+
     """
 
     def __init__(self, pool: Pool, selector: str) -> None:
@@ -268,7 +292,20 @@ class PoolMeshReader(_StoredSteps):
 
 
 class StoreMeshReader(_StoredSteps):
-    """The steps of a mesh in a store."""
+    """The steps of a mesh in a store.
+
+    Examples
+    --------
+    >>> store = junctura.Store.create(folder / "archive", schema="mesh")
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> writer = junctura.mesh.StoreMeshWriter(store, "rod")
+    >>> writer.write(junctura.mesh.MeshStep(points, blocks, step=1, time=0.5))
+    >>> writer.close()
+    >>> [mesh.time for mesh in junctura.mesh.StoreMeshReader(store, "case=rod")]
+    [0.5]
+
+    """
 
     def __init__(self, store: Store, selector: str) -> None:
         self._store = store

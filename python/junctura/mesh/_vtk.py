@@ -46,6 +46,15 @@ class MeshViews:
     ImportError
         Without VTK: ``pip install 'junctura[mesh]'``.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> views = junctura.mesh.MeshViews()
+    >>> first, second = (views.blocks(junctura.mesh.MeshStep(points, blocks, step=step)) for step in range(2))
+    >>> first["rod"].GetPoints() is second["rod"].GetPoints()
+    True
+
     """
 
     def __init__(self) -> None:
@@ -228,6 +237,14 @@ def to_vtk(mesh: MeshStep) -> Any:
     ImportError
         Without VTK: ``pip install 'junctura[mesh]'``.
 
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> found = junctura.mesh.to_vtk(junctura.mesh.MeshStep(points, blocks))
+    >>> found.GetBlock(0).GetNumberOfCells()
+    2
+
     """
     return MeshViews().collection(mesh)
 
@@ -246,6 +263,15 @@ def to_pyvista(mesh: MeshStep, views: MeshViews | None = None) -> pyvista.MultiB
     ------
     ImportError
         Without PyVista: ``pip install 'junctura[mesh]'``.
+
+    Examples
+    --------
+    >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
+    >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+    >>> heat = junctura.mesh.MeshField("heat", "element", "rod", {"": numpy.array([300.0, 310.0])})
+    >>> found = junctura.mesh.to_pyvista(junctura.mesh.MeshStep(points, blocks, fields=(heat,)))
+    >>> found["rod"].cell_data["heat"].tolist()
+    [300.0, 310.0]
 
     """
     module = _forks.needed("pyvista", "mesh")

@@ -110,6 +110,21 @@ class Broker:
     graph
         The graph of the recipes, if it is built already; the run changes it.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, step: 0}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> recipes = junctura.products.load_all([folder / "warm.yaml"])
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> broker = junctura.products.Broker(recipes, None, folder / "out", store=store.url, workers=1)
+    >>> report = broker.run()
+    >>> [made.path.name for made in report.made]
+    ['warm.csv']
+
     """
 
     def __init__(

@@ -9,7 +9,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Made:
-    """An event: a product was made."""
+    """An event: a product was made.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, step: 0}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> recipes = junctura.products.load_all([folder / "warm.yaml"])
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> def watch(event: junctura.products.Made | junctura.products.Failed) -> None:
+    ...     if isinstance(event, junctura.products.Made):
+    ...         print(event.product, event.path.name, event.attributes["step"])
+    >>> junctura.products.Broker(recipes, None, folder / "out", store=store.url, workers=1, observer=watch).run().failed
+    warm warm.csv 0
+    []
+
+    """
 
     product: str
     path: Path
@@ -27,6 +46,21 @@ class Failed:
     ----------
     short
         The cause with all missing fields in one selector, if it names several; else empty.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, step: 6}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> recipes = junctura.products.load_all([folder / "warm.yaml"])
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> broker = junctura.products.Broker(recipes, None, folder / "out", store=store.url, workers=1, now=True)
+    >>> for failed in broker.run().failed:
+    ...     print(failed.product, failed.attributes["step"], failed.cause)
+    warm 6 it waits for param=t,step=6
 
     """
 
@@ -84,6 +118,21 @@ class Report:
         By product the minimum and maximum of each of its maps, if each map has its own range.
     nearest
         For some of the missing fields, the closest existing objects, as text.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, step: 0}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> recipes = junctura.products.load_all([folder / "warm.yaml"])
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> broker = junctura.products.Broker(recipes, None, folder / "out", store=store.url, workers=1)
+    >>> report = broker.run()
+    >>> len(report.made), report.inputs, report.decodes, report.deaths
+    (1, 1, 1, 0)
 
     """
 

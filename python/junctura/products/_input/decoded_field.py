@@ -32,6 +32,15 @@ class Field:
     header
         Further contents of the message header that GRIB products keep; see `junctura.products._input.header_keys`.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> on = junctura.products.grid("30/30")
+    >>> field = junctura.products.Field(numpy.full(on.shape, 280.0), on, {"param": "t"}, "K")
+    >>> warmer = field.having(field.values + 1, step=6)
+    >>> warmer.values.mean().item(), warmer.units, warmer.attributes
+    (281.0, 'K', {'param': 't', 'step': 6})
+
     """
 
     values: Floats

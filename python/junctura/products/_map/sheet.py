@@ -23,6 +23,14 @@ def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Ima
     InvalidArgument
         There are no pictures, or no columns.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> from PIL import Image
+    >>> maps = [Image.new("RGB", (400, 300)) for _ in range(5)]
+    >>> junctura.products.sheet(maps, columns=3, title="temperature at 2 m").size
+    (1264, 717)
+
     """
     if not pictures or columns < 1:
         raise InvalidArgument("sheet", f"{len(pictures)} pictures in {columns} columns")

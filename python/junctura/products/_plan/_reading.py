@@ -73,6 +73,15 @@ class Plan:
     InvalidArgument
         The document is invalid: the error names file, line, key and the closest valid word.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> document = "{sources: [{follow: param=t}], sinks: [{file: {format: csv, name: 't-{step}.csv'}}]}"
+    >>> size = (folder / "plan.yaml").write_text(document)
+    >>> plan = junctura.products.Plan.load(folder / "plan.yaml")
+    >>> plan.sources[0].follow
+    'param=t'
+
     """
 
     def __init__(self, document: Document) -> None:

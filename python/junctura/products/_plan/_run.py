@@ -44,6 +44,20 @@ class Ran:
     unfinished
         Number of arrays that never became fields, because ranks left without offering all pieces.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> document = "{sources: [{follow: param=t}], sinks: [{file: {format: csv, name: 't-{step}.csv'}}]}"
+    >>> size = (folder / "plan.yaml").write_text(document)
+    >>> plan = junctura.products.Plan.load(folder / "plan.yaml")
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> ran = junctura.products.run(plan, None, folder / "out", store=store.url)
+    >>> ran.fields, ran.failed, [action.name for action in ran.actions]
+    (1, 0, ['file'])
+
     """
 
     fields: int
@@ -106,6 +120,20 @@ def run(
         Called if no followed object has been offered yet: every later offer is received.
     start
         Whether to start a server of this user for `pool`, if none runs.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> document = "{sources: [{follow: param=t}], sinks: [{file: {format: csv, name: 't-{step}.csv'}}]}"
+    >>> size = (folder / "plan.yaml").write_text(document)
+    >>> plan = junctura.products.Plan.load(folder / "plan.yaml")
+    >>> import eccodes
+    >>> sample = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")  # temperature in Kelvin
+    >>> size = (folder / "field.grib").write_bytes(eccodes.codes_get_message(sample))
+    >>> store = junctura.Store.from_grib(folder / "archive", folder / "field.grib")
+    >>> ran = junctura.products.run(plan, None, folder / "out", store=store.url)
+    >>> sorted(path.name for path in (folder / "out").iterdir())
+    ['t-0.csv', 't-0.csv.provenance.json']
 
     """
     wrong: list[str] = []

@@ -83,6 +83,15 @@ class Recipe:
     where
         File and line, for messages.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, step: 0}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> recipes = junctura.products.load_all([folder / "warm.yaml"])
+    >>> recipes[0].sources(), recipes[0].output.format
+    (['step=0,param=t'], 'csv')
+
     """
 
     product: str
@@ -357,6 +366,15 @@ def load_all(paths: Iterable[str | Path], told: Callable[[Error], None] | None =
         The file does not exist, cannot be read, or is larger than 4 MiB.
     AlreadyExists
         Two products have one name, or files with the same name. The first of the two is kept.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> recipe = "{product: warm, from: {param: t, stepp: 0}, to: {format: csv, name: warm.csv}}"
+    >>> size = (folder / "warm.yaml").write_text(recipe)
+    >>> junctura.products.load_all([folder / "warm.yaml"], told=lambda error: print(error.cause))
+    from.stepp: "stepp" is no key here; did you mean "step"?
+    []
 
     """
     recipes, wrong = _read(paths)

@@ -67,6 +67,15 @@ class Grid:
     lines
         For a listed grid whose points are in rows: the number of rows, and of points in each; else empty.
 
+    Examples
+    --------
+    >>> import junctura.products
+    >>> europe = junctura.products.grid("1/1@72/-25/34/45")
+    >>> europe.shape, europe.edges, europe.is_global
+    ((39, 71), (72.0, -25.0, 34.0, 45.0), False)
+    >>> europe.crop(60, 0, 50, 10).shape
+    (11, 11)
+
     """
 
     name: str
@@ -198,6 +207,13 @@ class Spectral:
     Real and imaginary parts in turns, for each zonal wavenumber m from 0 all total wavenumbers n from m to the
     truncation; normalised so that the mean square of each function over the sphere is 1, without the
     Condon-Shortley sign.
+
+    Examples
+    --------
+    >>> import junctura.products
+    >>> junctura.products.Spectral(63) == junctura.products.grid("T63"), junctura.products.Spectral(63).size
+    (True, 4160)
+
     """
 
     truncation: int
