@@ -26,7 +26,8 @@ def fields_of_pool() -> Iterator[tuple[float, Field]]:
     """Yields the minutes and the temperature of each step as soon as the step is complete."""
     with (
         junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool,
-        pool.follow("file=wrfout_d01.nc, name=T2/.state") as items,
+        # A reader that starts late gets what is there in this order. The state is no record, and comes last.
+        pool.follow("file=wrfout_d01.nc, name=T2/.state", order_by="record") as items,
     ):
         for found in items:
             if found["name"] == "T2":

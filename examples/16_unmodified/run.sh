@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh FOLDER [RANKS]: runs the model twice in FOLDER, once with its history in a pool and a reader that starts first, once
-# with a file that is read afterwards, and compares the pictures.
+# run.sh FOLDER [RANKS]: runs the model twice in FOLDER, once with its history in a pool and a reader beside it, once with
+# a file that is read afterwards, and compares the pictures.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd) ranks=${2:-4}
 mkdir -p "$1"
