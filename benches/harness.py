@@ -32,6 +32,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Of one core; above it a sample was disturbed by somebody else.
 FOREIGN_CORES_MAX = 0.15
+NOT_ASKED = "not asked for"
 
 Figures = dict[str, Any]
 
@@ -98,6 +99,8 @@ class Case:
     contenders: list[Contender]
     checks: list[Check] = field(default_factory=list)
     rounds_max: int | None = None
+    # A figure that is equal for all contenders, as of what they make.
+    same: str = ""
 
 
 @dataclass
@@ -116,14 +119,21 @@ class Samples:
         return max(self.values(measure)) if measure.more_is_better else min(self.values(measure))
 
 
-def run_case(case: Case, rounds: int) -> dict[str, Any]:
-    """Lets the contenders take turns; gives the case as JSON has it."""
+def run_case(case: Case, rounds: int, contender: str = "", kept: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Lets the contenders whose name has this text take turns, and keeps the figures of others; the case as JSON."""
     print(f"\n{case.name}: {case.question}", flush=True)
-    all_samples = [Samples(contender) for contender in case.contenders]
+    earlier = {one["name"]: one for one in (kept or {}).get("contenders", ()) if "samples" in one}
+    all_samples = []
+    for one in case.contenders:
+        figures = earlier.get(one.name, {}) if contender not in one.name else {}
+        left_out = "" if contender in one.name else NOT_ASKED
+        all_samples.append(Samples(one, figures.get("samples", []), figures.get("foreign_cores", []), left_out))
     for _ in range(min(rounds, case.rounds_max or rounds)):
         for samples in all_samples:
             if not samples.left_out:
                 take_sample(samples)
+    if case.same:
+        leave_out_others(case.same, [samples for samples in all_samples if samples.figures])
     for samples in all_samples:
         print_samples(case, samples, all_samples[0])
     verdicts = [judge(case, check, all_samples) for check in case.checks]
@@ -141,6 +151,14 @@ def run_case(case: Case, rounds: int) -> dict[str, Any]:
         "contenders": [describe(case, samples, all_samples[0]) for samples in all_samples],
         "checks": verdicts,
     }
+
+
+def leave_out_others(figure: str, measured: list[Samples]) -> None:
+    """Leaves out contenders that made something else than the first one."""
+    for samples in measured[1:]:
+        if any(figures[figure] != measured[0].figures[0][figure] for figures in samples.figures):
+            samples.left_out = f"{figure}: others than those of {measured[0].contender.name}"
+            samples.figures = []
 
 
 def take_sample(samples: Samples) -> None:
@@ -273,12 +291,22 @@ class Bench:
         load = os.getloadavg()[0]
         if load > 0.5:
             print(f"{self.name}: the machine is not idle (load {load:.1f}): the figures say little", flush=True)
-        for case in cases:
-            if self.arguments.only in case.name:
-                self.cases.append(run_case(case, self.arguments.rounds))
-                self.write(load)
-        ours = [one for case in self.cases for one in case["contenders"] if one["kind"] == "us"]
-        return 0 if ours and all("left_out" not in one for one in ours) else 1
+        kept = self.kept()
+        asked = [case for case in cases if self.arguments.only in case.name]
+        for case in asked:
+            kept[case.name] = run_case(case, self.arguments.rounds, self.arguments.contender, kept.get(case.name))
+            self.cases = [kept[one.name] for one in cases if one.name in kept]
+            self.write(load)
+        measured = [one for case in asked for one in kept[case.name]["contenders"]]
+        ours = [one for one in measured if one["kind"] == "us" and one.get("left_out") != NOT_ASKED]
+        return 0 if measured and all("left_out" not in one for one in ours) else 1
+
+    def kept(self) -> dict[str, dict[str, Any]]:
+        """By name, the cases in the folder of the figures, if they are to be added to."""
+        path = Path(self.arguments.out) / f"{self.name}.json"
+        if not self.arguments.add or not path.exists():
+            return {}
+        return {case["name"]: case for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}
 
     def write(self, load: float) -> None:
         out = Path(self.arguments.out)
@@ -303,6 +331,10 @@ def begin(name: str, about: str, options: Callable[[argparse.ArgumentParser], No
     parser.add_argument("--quick", action="store_true", help="one short round: whether it runs, not how fast")
     parser.add_argument("--rounds", type=int, help="rounds that the contenders take turns in (default: 5, quick: 1)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name has this in it")
+    text = "only contenders whose name has this in it; with --add the figures of others are kept"
+    parser.add_argument("--contender", default="", metavar="TEXT", help=text)
+    text = "add to the figures in --out, which are kept for cases and contenders that are not measured now"
+    parser.add_argument("--add", action="store_true", help=text)
     if options is not None:
         options(parser)
     arguments = parser.parse_args()

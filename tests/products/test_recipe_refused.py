@@ -196,6 +196,8 @@ def test_what_depends_on_a_wrong_part_is_not_reported(tmp_path: Path) -> None:
         ("[tcc, 10u, msl, z, sd, 2t]", "units: {tcc: '%', 10u: kt, msl: hPa, z: gpdm, sd: mm, 2t: degF}", "csv", ""),
         ("[tcc, 10u, msl, z, sd, 2t]", "units: {2t: K}", "csv", ""),
         ("2t", "ensemble: [{probability: {above: 280}}]; units: '1'", "csv", ""),
+        ("tp", "compute: {2t: {formula: tp, units: m}}", "grib2", "2t cannot be converted to K: 'm' is of another"),
+        ("2t", "units: degC; compute: {mx2t: {formula: 2t, units: degC}}", "grib2", ""),
     ],
 )
 def test_a_check_names_units_that_a_parameter_cannot_have(

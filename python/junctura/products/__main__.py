@@ -25,7 +25,7 @@ from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.field_source import is_served
 from junctura.products._input.patience import END_S
 from junctura.products._map.styling.ranges import doubts, has_range, range_of, unfit_units
-from junctura.products._outputs._parameters import is_known
+from junctura.products._outputs._parameters import is_known, meant
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN
 from junctura.products._view import ProductsView
@@ -34,8 +34,6 @@ from junctura.products._workers.crew import ForkServerProcess, load
 # Maximum number of failures shown; --json has all.
 _SHOWN = 20
 _WORKERS_SHOWN = 8
-# Names of parameters in netCDF, of which GRIB has others.
-_MEANT = {"t2m": "2t", "d2m": "2d", "u10": "10u", "v10": "10v", "u100": "100u", "v100": "100v"}
 # Maximum length of a cause, in characters.
 _CAUSE_MAX = 400
 
@@ -159,31 +157,45 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(listed, indent=1))
         return
-    unknown = {recipe.product: _unknown(recipe) for recipe in recipes}
-    without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
-    doubtful = {recipe.product: doubts(recipe) for recipe in recipes}
-    misfits = {recipe.product: unfit_units(recipe) for recipe in recipes}
-    for one in listed:
+    for recipe, one in zip(recipes, listed, strict=True):
         files, of = counted(len(one["files"]), "file"), counted(one["inputs"], "field")
         print(f"{one['product']}: {files} of {of}, {one['files'][0]} the first")
         for source in one["from"]:
             print(f"  from {source}")
-        for param in unknown.get(one["product"], ()):
-            print(f"  ecCodes knows no parameter {param}{_meant(param)}")
-        for doubt in (*doubtful.get(one["product"], ()), *misfits.get(one["product"], ())):
-            print(f"  {doubt}")
-        if one["product"] in without_range:
-            print("  each map has a range of colors of its own: write range or levels for one range of all")
+        for hint in _hints(recipe):
+            print(f"  {hint}")
+
+
+def _hints(recipe: Recipe) -> Iterator[str]:
+    """Yields what is probably wrong in a valid recipe."""
+    for param in _unknown(recipe):
+        yield f"ecCodes knows no parameter {param}{meant(param)}"
+    yield from doubts(recipe)
+    yield from unfit_units(recipe)
+    if not has_range(recipe):
+        yield "each map has a range of colors of its own: write range or levels for one range of all"
 
 
 def _unknown(recipe: Recipe) -> list[str]:
     """Returns parameters that ecCodes does not have."""
-    return [param for param in map(str, dict(recipe.words)["param"]) if not is_known(param)]
+    made = recipe.params if recipe.output.format == "grib2" else ()
+    params = dict.fromkeys([*map(str, dict(recipe.words)["param"]), *made])
+    return [param for param in params if not is_known(param)]
 
 
-def _meant(param: str) -> str:
-    """Returns the ecCodes name of a parameter with a different name elsewhere, as in the netCDF files of ERA5."""
-    return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
+def _check_plan(plan: Plan, given: argparse.Namespace) -> int:
+    wrong = plan.strict_errors()
+    for error in wrong:
+        say(f"junctura: {worded(error)}", sys.stderr)
+    if wrong:
+        return 2
+    checked = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
+    in_words = f"{plan.where}: a plan, of {counted(len(plan.sources), 'source')}"
+    print(json.dumps(checked, indent=1) if given.json else in_words)
+    for recipe in () if given.json else plan.recipes():
+        for hint in _hints(recipe):
+            print(f"  {recipe.product}: {hint}")
+    return 0
 
 
 def _fork_server(recipes: Sequence[Recipe], graph: ProductGraph) -> ForkServerProcess | None:
@@ -267,10 +279,7 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.keep_going:
         raise InvalidArgument("--keep-going", "recipes that are wrong are left out, and this is a plan")
     if given.check:
-        checked = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
-        in_words = f"{plan.where}: a plan, of {counted(len(plan.sources), 'source')}"
-        print(json.dumps(checked, indent=1) if given.json else in_words)
-        return 0
+        return _check_plan(plan, given)
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "now": given.now, "patience": given.patience, "start": _is_started(given)}
     with ProductsView(given.quiet) as view:

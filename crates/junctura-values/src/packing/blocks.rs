@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::vectors::VectorWork;
+use super::vectors::{VectorWork, whole};
 use super::{SimplePacking, power_of_ten};
 
 /// So many values are packed at a time; a multiple of 8.
@@ -157,17 +157,28 @@ impl Rounding {
             divisor,
             integer_max,
         } = *self;
-        for (integer, value) in integers.iter_mut().zip(values) {
-            let wanted = (value * factor - reference) * divisor + 0.5;
-            // Each comparison is one instruction, `max` and `min` with their rule for NaN are several.
-            let wanted = if wanted > 0.0 { wanted } else { 0.0 };
-            let wanted = if wanted < integer_max { wanted } else { integer_max };
-            // With 2^52 the last bit of a double is a unit: the sum is rounded, and the rest is the whole number. Vectors of
-            // the processor do that; a conversion with its check of limits they do not.
-            let sum = wanted + UNIT_LAST;
-            *integer = (sum.to_bits() as u32).wrapping_sub(u32::from(sum - UNIT_LAST > wanted));
+        let wanted = |value: &f64| (value * factor - reference) * divisor + 0.5;
+        if integer_max <= f64::from(i32::MAX) {
+            for (integer, value) in integers.iter_mut().zip(values) {
+                *integer = whole(wanted(value), integer_max);
+            }
+        } else {
+            for (integer, value) in integers.iter_mut().zip(values) {
+                *integer = whole_of_32_bits(wanted(value), integer_max);
+            }
         }
     }
+}
+
+/// The whole number that is not above a value, of those from 0 to `integer_max`; 0 for NaN. Vectors of the processor do that.
+#[inline(always)]
+fn whole_of_32_bits(wanted: f64, integer_max: f64) -> u32 {
+    // Each comparison is one instruction, `max` and `min` with their rule for NaN are several.
+    let wanted = if wanted > 0.0 { wanted } else { 0.0 };
+    let wanted = if wanted < integer_max { wanted } else { integer_max };
+    // With 2^52 the last bit of a double is a unit: the sum is rounded, and the rest is the whole number.
+    let sum = wanted + UNIT_LAST;
+    (sum.to_bits() as u32).wrapping_sub(u32::from(sum - UNIT_LAST > wanted))
 }
 
 #[inline(always)]

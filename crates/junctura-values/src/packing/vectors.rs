@@ -2,7 +2,12 @@
 
 #![allow(
     unsafe_code,
-    reason = "functions compiled for instructions of some processors are called where the processor has them"
+    reason = "functions compiled for instructions of some processors are called where the processor has them; a conversion \
+              whose limits are checked before is one instruction"
+)]
+#![allow(
+    clippy::inline_always,
+    reason = "the code is compiled for each level of instructions where it is inlined"
 )]
 
 use junctura_model::InstructionSet;
@@ -37,4 +42,16 @@ fn with_avx512<W: VectorWork>(work: W) -> W::Made {
 #[target_feature(enable = "avx2")]
 fn with_avx2<W: VectorWork>(work: W) -> W::Made {
     work.run()
+}
+
+/// The whole number that is not above a value, of those from 0 to `integer_max`, at most 2^31 - 1; 0 for NaN.
+#[inline(always)]
+pub(super) fn whole(wanted: f64, integer_max: f64) -> u32 {
+    // The same for all values of a packing: computed once.
+    let most = integer_max.clamp(0.0, f64::from(i32::MAX)).min(f64::from(i32::MAX));
+    // Each comparison is one instruction, `max` and `min` with their rule for NaN are several.
+    let wanted = if wanted > 0.0 { wanted } else { 0.0 };
+    let wanted = if wanted < most { wanted } else { most };
+    // SAFETY: it is a number from 0 to 2^31 - 1: `min` makes a number of NaN, and so do both comparisons.
+    unsafe { wanted.to_int_unchecked::<i32>() as u32 }
 }

@@ -21,6 +21,8 @@ _OLDER_TABLES = 32
 _CODES, _OF_CODES = r"\d{1,3}\.\d{1,3}\.\d{1,3}", "codes"
 # With these names ecCodes finds rarely used parameters of ECMWF's own tables, some in other units.
 _MEANT = {"sst": 34, "sr": 173, "ssr": 176, "str": 177, "tsr": 178, "ttr": 179}
+# Names of parameters in netCDF files, such as those of ERA5, of which GRIB has others.
+_OF_NETCDF = {"t2m": "2t", "d2m": "2d", "u10": "10u", "v10": "10v", "u100": "100u", "v100": "100v"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ def is_known(param: str) -> bool:
     """Whether ecCodes has a parameter of this short name or number, on some kind of level."""
     has_codes = _key(param)[0] == _OF_CODES
     return has_codes or any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
+
+
+def meant(param: str) -> str:
+    """Returns a hint: the ecCodes name of a parameter with a different name elsewhere; empty without one."""
+    return f"; did you mean {_OF_NETCDF[param.lower()]}?" if param.lower() in _OF_NETCDF else ""
 
 
 def has_units(field: Field, units: str) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ from junctura.products._recipe.definitions import Recipe, load_all
 from junctura.products._recipe.file_names import Template
 from junctura.products._recipe.mars_words import Key, values
 from junctura.products._recipe.recipe_schema import ALIASES
+
+# One word of a request of MARS, and its values.
+_REQUESTED = re.compile(r"(\w+)\s*=\s*([\w.:+-]+(?:/[\w.:+-]+)*)")
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Plan:
         self.folder = Path(document.path).resolve().parent
         if wrong := _errors(document, self.folder):
             raise wrong[0]
-        self._said = document.value
+        self._document, self._said = document, document.value
 
     @classmethod
     def load(cls, file: str | Path) -> Plan:
@@ -115,6 +119,16 @@ class Plan:
             Source(one["follow"], one.get("pool"), one.get("group"), tuple(_listed(one.get("until_gone", []))))
             for one in self._said["sources"]
         ]
+
+    def strict_errors(self) -> list[Error]:
+        """Returns what no message of a parameter of ecCodes can pass: units of another quantity, unknown parameters,
+        actions on fields that do not come.
+        """
+        return _errors(self._document, self.folder, is_strict=True)
+
+    def recipes(self) -> list[Recipe]:
+        """Returns the recipes that it names."""
+        return list(_recipes_in(self._said, self.folder))
 
     def flow(self, places: Places) -> Flow:
         """Returns its actions and sinks, ready to run: with open pools and stores, and started workers."""
@@ -165,7 +179,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _errors(document: Document, folder: Path) -> list[Error]:
+def _errors(document: Document, folder: Path, *, is_strict: bool = False) -> list[Error]:
     """Returns all errors in a plan, in the order of lines."""
     mistakes = _Mistakes()
     try:
@@ -173,8 +187,9 @@ def _errors(document: Document, folder: Path) -> list[Error]:
     except Wrong as wrong:
         mistakes.found += wrong.each()
     if len(mistakes.found) < WRONG_MAX and isinstance(document.value, dict):
-        _check_sources(document.value, mistakes)
-        _check(document.value, folder, Known(), mistakes)
+        are_named_freely = any("aggregate" in action for action in _actions_in(document.value))
+        known = Known(is_strict=is_strict, are_named_freely=are_named_freely)
+        _check(document.value, folder, _check_sources(document.value, known, mistakes), mistakes)
     mistakes.found.sort(key=lambda one: document.line(one.place))
     return [*map(document.error, mistakes.found), *mistakes.elsewhere]
 
@@ -211,12 +226,35 @@ class _Mistakes:
             self.elsewhere.append(error)
 
 
-def _check_sources(said: dict[str, Any], mistakes: _Mistakes) -> None:
-    """Collects errors in the selectors of sources."""
+def _actions_in(said: Any) -> Iterator[dict[str, Any]]:
+    """Yields all actions of a plan, and of the plans in it."""
+    for value in said.values() if isinstance(said, dict) else said if isinstance(said, list) else ():
+        yield from _actions_in(value)
+    for action in said.get("actions") or () if isinstance(said, dict) else ():
+        if isinstance(action, dict):
+            yield action
+
+
+def _check_sources(said: dict[str, Any], known: Known, mistakes: _Mistakes) -> Known | None:
+    """Collects errors in the selectors of sources; returns the known properties of their fields."""
+    found: list[tuple[str, ...] | None] = []
     for step, item in _items(said, "sources", ()):
         if not mistakes.are_in(step):
             with mistakes.at(*step, "follow"):
                 _check_selector(item["follow"])
+                found.append(_params_of(item["follow"]))
+                known.of(found[-1] or ())
+        if mistakes.are_in(step):
+            return None
+    params = tuple(dict.fromkeys(param for named in found for param in named or ()))
+    return replace(known, params=None if None in found or not params else params)
+
+
+def _params_of(selector: str) -> tuple[str, ...] | None:
+    """Returns the parameters that a selector in the form of MARS requests; None for others."""
+    parts = [_REQUESTED.fullmatch(part.strip()) for part in selector.split(",")]
+    words = {part[1]: part[2] for part in parts if part}
+    return tuple(words["param"].split("/")) if all(parts) and "param" in words else None
 
 
 def _check_selector(text: str) -> None:
@@ -247,9 +285,9 @@ def _check(said: dict[str, Any], folder: Path, known: Known | None, mistakes: _M
         if not mistakes.are_in(step):
             ((name, value),) = item.items()
             with mistakes.at(*step, name):
+                recipes = _check_sink(name, value, folder)
                 if known is not None:
-                    known.check_sink(name, value)
-                _check_sink(name, value, folder)
+                    known.check_sink(name, value, recipes)
             if name == "plan":
                 _check(value, folder, known, mistakes, *step, name)
         elif isinstance(item, dict) and isinstance(item.get("plan"), dict):
@@ -268,16 +306,28 @@ def _named(action: dict[str, Any]) -> dict[str, Any]:
     return {ALIASES.get(name, name): value for name, value in action.items()}
 
 
-def _check_sink(name: str, value: Any, folder: Path) -> None:
+def _check_sink(name: str, value: Any, folder: Path) -> list[Recipe]:
+    """Returns the recipes of a sink; raises its errors."""
     if name == "product":
         wrong: list[Error] = []
-        _recipes(value, folder, wrong.append)
+        recipes = _recipes(value, folder, wrong.append)
         raise_all([Wrong(f"{error.subject}: {error.cause}") for error in wrong])
-    elif name == "file":
+        return recipes
+    if name == "file":
         _output(value, folder)
         Template(value["name"])
     elif name == "archive" and "select" in value:
         _select(value["select"])
+    return []
+
+
+def _recipes_in(said: dict[str, Any], folder: Path) -> Iterator[Recipe]:
+    for item in said["sinks"]:
+        ((name, value),) = item.items()
+        if name == "product":
+            yield from _recipes(value, folder)
+        elif name == "plan":
+            yield from _recipes_in(value, folder)
 
 
 def _flow(said: dict[str, Any], places: Places) -> Flow:

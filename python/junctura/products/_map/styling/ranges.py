@@ -83,15 +83,19 @@ def unfit_units(recipe: Recipe) -> list[str]:
                 to = dict(operation.to).get(param) or dict(operation.to)[""]
                 found += _unfit(param, units[param], to)
                 units[param] = to
-    if "units" in recipe.output.options:
-        for param in filter(units.__contains__, recipe.params):
-            found += _unfit(param, units[param], recipe.output.options["units"])
+    for param in filter(units.__contains__, recipe.params):
+        found += _unfit(param, units[param], _written_units(recipe, param))
     return found
+
+
+def _written_units(recipe: Recipe, param: str) -> str:
+    """Returns the units that the format or its option states; empty if values keep theirs."""
+    return units_of(param) if recipe.output.format == "grib2" else str(recipe.output.options.get("units", ""))
 
 
 def _unfit(param: str, units: str, to: str) -> list[str]:
     try:
-        if units:
+        if units and to and units != to:
             conversion(units, to)
     except InvalidArgument as error:
         return [f"{param} cannot be converted to {to}: {error.cause}"]
