@@ -486,8 +486,8 @@ int jct_object_redelivered(const jct_object_t *object);
 // for them. Does not block. NULL has no effect.
 void jct_object_release(jct_object_t *object);
 
-// Frees an object's handle without completing it: the group or requirement that delivered it delivers it again. An
-// object that was delivered otherwise is released. Does not block. Consumes the handle, also where the call fails.
+// Frees an object's handle without completing it: the group or requirement that delivered it delivers it again. It
+// does not count as released for the retention of the object, however it was delivered. Does not block. Consumes the handle, also where the call fails.
 int jct_object_give_back(jct_object_t *object);
 
 // Follows every object that matches a selector: those that exist, then those that are offered; "" matches
@@ -730,7 +730,8 @@ int jct_layout_start(const jct_layout_t *layout, uint64_t rank, size_t dimension
 //
 // Options: those of jct_offer, and epoch=N, which distinguishes versions of one key. Errors: those of
 // jct_offer; JCT_INVALID_ARGUMENT where `bytes` is not what the rank has (see jct_layout_elements);
-// JCT_CONFLICT where ranks have different layouts.
+// JCT_CONFLICT where ranks have different layouts, JCT_ALREADY_EXISTS where the array is complete in another
+// one.
 int jct_offer_piece(const jct_pool_t *pool,
                     const jct_layout_t *layout,
                     uint64_t rank,

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from messages import GRIDDED, Encoder, Message
 from shallow_water import Gridded, Model
 
 import junctura
-from junctura.errors import AlreadyExists, Conflict
+from junctura.errors import AlreadyExists
 
 Sink: TypeAlias = Callable[[Message], object]
 
@@ -74,7 +74,7 @@ class Outputs:
 
     def _offer(self, message: Message) -> None:
         assert self._pool is not None
-        with self._again(message.attributes):
+        with self._again():
             self._pool.offer(message.data, message.attributes, schema="mars")
 
     def _write_as_ranks(self, encoder: Encoder, gridded: Gridded) -> None:
@@ -85,28 +85,20 @@ class Outputs:
         layout = ranks.layout(self._harmonics.n)
         for param, values in zip(GRIDDED, gridded, strict=True):
             attributes = encoder.attributes(param, hour)
-            with self._again(attributes):
+            with self._again():
                 # Both bands, one behind the other.
                 self._pool.offer_piece(values.ravel(), layout, ranks.rank, attributes, schema="mars")
             self.fields += 1
             self.nbytes += values.nbytes
 
     @contextlib.contextmanager
-    def _again(self, attributes: Mapping[str, Any]) -> Iterator[None]:
-        """A forecast that goes on makes some fields again: the pool may have them, and keeps those.
-
-        On another number of ranks, an array that is there has another layout.
-        """
+    def _again(self) -> Iterator[None]:
+        """A forecast that goes on makes some fields again, maybe on other ranks: the pool may have them, and keeps those."""
         try:
             yield
-        except (AlreadyExists, Conflict) as error:
-            if not self._given.restart or (isinstance(error, Conflict) and not self._is_there(attributes)):
+        except AlreadyExists:
+            if not self._given.restart:
                 raise
-
-    def _is_there(self, attributes: Mapping[str, Any]) -> bool:
-        assert self._pool is not None
-        selector = ", ".join(f"{name}={value}" for name, value in attributes.items())
-        return bool(self._pool.list(selector, limit=1))
 
     def _tell(self, gridded: Gridded) -> None:
         u, v, depth = gridded

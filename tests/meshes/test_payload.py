@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
+from junctura.mesh._model import MeshPoints
 from junctura.mesh._payload import MAGIC, PackedTree, SharedArrays, unpack
 from junctura.mesh._tree import MeshTrees
 
@@ -236,6 +238,35 @@ def test_grids_have_a_limit() -> None:
         tree: Any = {"coordsets": {"c": coordset}, "topologies": {"t": {"type": "uniform", "coordset": "c"}}}
         with pytest.raises(junctura.InvalidArgument, match="coordsets/c"):
             MeshTrees().mesh(tree, 0, None)
+
+
+def test_numbers_of_a_grid_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    dims = {"i": np.array([1 << 15]), "j": np.array([1 << 16])}
+    tree: Any = {
+        "coordsets": {"c": {"type": "uniform", "dims": dims}},
+        "topologies": {"t": {"type": "uniform", "coordset": "c"}},
+    }
+    mesh = MeshTrees().mesh(tree, 0, None)
+    points, block = mesh.points["c"], mesh.blocks["t"]
+    assert (points.count, block.count) == (1 << 31, ((1 << 15) - 1) * ((1 << 16) - 1))
+    makers: list[Callable[[], object]] = [points.coordinates, block.unstructured, lambda: block.of_kinds]
+    tracemalloc.start()
+    try:
+        for make in makers:
+            with pytest.raises(junctura.TooLarge, match=r"at most 67108864 .*JUNCTURA_MESH_POINTS_MAX"):
+                make()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setenv("JUNCTURA_MESH_POINTS_MAX", "6")
+    small = MeshPoints((np.arange(2.0), np.arange(3.0)), "rectilinear")
+    assert [axis.size for axis in small.coordinates()] == [6, 6]
+    monkeypatch.setenv("JUNCTURA_MESH_POINTS_MAX", "5")
+    with pytest.raises(junctura.TooLarge, match="grid of 6 points"):
+        small.coordinates()
+    monkeypatch.setenv("JUNCTURA_MESH_POINTS_MAX", "many")
+    with pytest.raises(junctura.InvalidArgument, match="a number of points"):
+        small.coordinates()
 
 
 def test_offsets_and_numbers_of_shapes_of_others() -> None:

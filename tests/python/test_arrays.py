@@ -178,6 +178,9 @@ def test_what_does_not_fit_is_refused(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.InvalidArgument, match="epoch"):
         pool.offer_piece(part(layout, 1), layout, 1, name="t", epoch=1)
     pool.offer_piece(part(layout, 1), layout, 1, name="t")
+    other = junctura.Layout(shape=FIELD.shape, grid=(3, 1))
+    with pytest.raises(junctura.AlreadyExists, match="the array is complete, in another layout"):
+        pool.offer_piece(part(other, 1), other, 1, name="t")
     for wrong in [{"slab": slice(20, 40)}, {"slab": (slice(1, 9, 2),)}, {"slab": (1, 2, 3)}, {"slab": ((5, 3),)}]:
         with pytest.raises(junctura.InvalidArgument):
             pool.demand_array("name=t", **wrong)  # type: ignore[arg-type]

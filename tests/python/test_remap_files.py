@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import junctura
+from junctura import _near_file
 from junctura.remap import LonLat, Weights
 
 netcdf = pytest.importorskip("netCDF4")
@@ -86,3 +87,17 @@ def test_missing_is_compared_in_the_fields_own_precision(kind: str) -> None:
     weights = Weights([0, 0, 1, 1], [0, 1, 2, 3], [0.5] * 4, (4,), (2,))
     values = np.array([1, 2, 3, -999.9], kind)
     assert weights(values, missing=-999.9, norm="fracarea").tolist() == [1.5, 3.0]
+
+
+def test_a_folder_of_many_long_names_costs_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(_near_file.difflib, "get_close_matches", lambda _, names, **__: compared.extend(names) or [])
+    for number in range(300):
+        (tmp_path / f"{number:0200}").touch()
+    with pytest.raises(junctura.NotFound):
+        Weights.read(tmp_path / f"{300:0200}")
+    assert 0 < sum(200 * len(name) for name in compared) <= 1 << 20
+    compared.clear()
+    with pytest.raises(junctura.NotFound):
+        Weights.read(tmp_path / "short.nc")
+    assert len(compared) == 300

@@ -50,7 +50,8 @@ pub(crate) enum ExchangeSide {
 ///
 /// Options: those of jct_offer, and epoch=N, which distinguishes versions of one key. Errors: those of
 /// jct_offer; JCT_INVALID_ARGUMENT where `bytes` is not what the rank has (see jct_layout_elements);
-/// JCT_CONFLICT where ranks have different layouts.
+/// JCT_CONFLICT where ranks have different layouts, JCT_ALREADY_EXISTS where the array is complete in another
+/// one.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "a function of C")]
 pub unsafe extern "C" fn jct_offer_piece(

@@ -121,8 +121,8 @@ pub unsafe extern "C" fn jct_object_release(object: *mut ObjectHandle) {
     guarded(|| unsafe { handle::release(object) }.map(drop));
 }
 
-/// Frees an object's handle without completing it: the group or requirement that delivered it delivers it again. An
-/// object that was delivered otherwise is released. Does not block. Consumes the handle, also where the call fails.
+/// Frees an object's handle without completing it: the group or requirement that delivered it delivers it again. It
+/// does not count as released for the retention of the object, however it was delivered. Does not block. Consumes the handle, also where the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_object_give_back(object: *mut ObjectHandle) -> c_int {
     guarded(|| {

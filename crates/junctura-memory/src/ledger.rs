@@ -73,8 +73,17 @@ pub struct MemoryLedger {
     /// The last number that was given.
     last: u32,
     segments: NumberMap<LedgerSegment>,
-    clients: NumberMap<Vec<u32>>,
+    clients: NumberMap<LeasedSegments>,
+    /// Bytes of the segments whose client has left.
+    ownerless_bytes: u64,
     counters: LedgerCounters,
+}
+
+/// The segments that a client leases.
+#[derive(Debug, Default)]
+struct LeasedSegments {
+    numbers: Vec<u32>,
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -97,6 +106,7 @@ impl MemoryLedger {
             last: 0,
             segments,
             clients,
+            ownerless_bytes: 0,
             counters: LedgerCounters::default(),
         }
     }
@@ -115,7 +125,7 @@ impl MemoryLedger {
         if classes::page_up(slot_bytes) > self.limits.budget_bytes {
             return Err(full(RefusalReason::TooLarge));
         }
-        let held = self.clients.get(&client).map_or(&[][..], Vec::as_slice);
+        let held = self.held_by(client);
         if held.len() >= self.limits.segments_per_client as usize {
             return Err(full(RefusalReason::Segments));
         }
@@ -135,7 +145,9 @@ impl MemoryLedger {
             lengths,
         };
         self.segments.insert(segment, new);
-        self.clients.entry(client).or_default().push(segment);
+        let held = self.clients.entry(client).or_default();
+        held.numbers.push(segment);
+        held.bytes += bytes;
         self.counters.leased_bytes += bytes;
         self.counters.segments += 1;
         Ok(SegmentGrant {
@@ -188,6 +200,7 @@ impl MemoryLedger {
         let dropped = emptied && owner.is_none();
         if dropped {
             self.counters.ownerless_segments -= 1;
+            self.ownerless_bytes -= known.bytes;
             self.remove(segment);
         }
         VacatedSlot {
@@ -200,11 +213,12 @@ impl MemoryLedger {
     /// Removes a client, and what it had not offered. Returns its empty segments, which are dropped now; the others are
     /// ownerless from here on.
     pub fn client_left(&mut self, client: u32) -> Vec<u32> {
-        let mut dropped = self.clients.remove(&client).unwrap_or_default();
+        let mut dropped = self.clients.remove(&client).unwrap_or_default().numbers;
         dropped.retain(|segment| match self.segments.get_mut(segment) {
             Some(known) if known.occupied > 0 => {
                 known.owner = None;
                 self.counters.ownerless_segments += 1;
+                self.ownerless_bytes += known.bytes;
                 false
             }
             known => known.is_some(),
@@ -229,10 +243,12 @@ impl MemoryLedger {
                 occupied: known.occupied,
             });
         }
+        let bytes = known.bytes;
         self.remove(segment);
         if let Some(held) = self.clients.get_mut(&client) {
-            held.retain(|&other| other != segment);
-            if held.is_empty() {
+            held.numbers.retain(|&other| other != segment);
+            held.bytes -= bytes;
+            if held.numbers.is_empty() {
                 self.clients.remove(&client);
             }
         }
@@ -324,26 +340,24 @@ impl MemoryLedger {
     /// segments.
     #[must_use]
     pub fn holders(&self) -> Vec<ClientMemory> {
-        let mut holders: Vec<ClientMemory> = self
-            .clients
-            .iter()
-            .map(|(&client, held)| self.sum(Some(client), held))
-            .collect();
-        if self.counters.ownerless_segments > 0 {
-            let ownerless = self.segments.iter().filter(|(_, segment)| segment.owner.is_none());
-            let ownerless: Vec<u32> = ownerless.map(|(&number, _)| number).collect();
-            holders.push(self.sum(None, &ownerless));
-        }
-        holders.sort_unstable_by_key(|holder| (std::cmp::Reverse(holder.leased_bytes), holder.client));
-        holders
+        self.largest_holders(usize::MAX)
     }
 
-    /// Bytes of the segments that a client leases.
+    /// Returns the memory of those that lease most, as many as `most`. Walks over the clients, and over their segments.
+    #[must_use]
+    pub fn largest_holders(&self, most: usize) -> Vec<ClientMemory> {
+        let clients = self.clients.iter().map(|(&client, held)| (held.bytes, Some(client)));
+        let ownerless = (self.counters.ownerless_segments > 0).then_some((self.ownerless_bytes, None));
+        let mut holders: Vec<_> = clients.chain(ownerless).collect();
+        holders.sort_unstable_by_key(|&(bytes, client)| (std::cmp::Reverse(bytes), client));
+        let largest = holders.into_iter().take(most);
+        largest.map(|(_, client)| self.sum(client)).collect()
+    }
+
+    /// Bytes of the segments that a client leases; at once.
     #[must_use]
     pub fn leased_bytes(&self, client: u32) -> u64 {
-        self.clients
-            .get(&client)
-            .map_or(0, |held| self.sum(Some(client), held).leased_bytes)
+        self.clients.get(&client).map_or(0, |held| held.bytes)
     }
 
     /// Returns the number of empty slots among those that a client leases for payloads of this size; it may be filling
@@ -351,7 +365,7 @@ impl MemoryLedger {
     #[must_use]
     pub fn free_slots(&self, client: u32, payload_bytes: u64, most: u64) -> u64 {
         let slot_bytes = classes::slot_bytes(payload_bytes);
-        let held = self.clients.get(&client).map_or(&[][..], Vec::as_slice);
+        let held = self.held_by(client);
         let segments = held.iter().filter_map(|number| self.segments.get(number));
         let mut free = 0;
         for segment in segments.filter(|one| one.slot_bytes == slot_bytes) {
@@ -378,17 +392,32 @@ impl MemoryLedger {
         }
     }
 
-    fn sum(&self, client: Option<u32>, segments: &[u32]) -> ClientMemory {
+    fn held_by(&self, client: u32) -> &[u32] {
+        self.clients.get(&client).map_or(&[], |held| held.numbers.as_slice())
+    }
+
+    fn sum(&self, client: Option<u32>) -> ClientMemory {
         let mut holder = ClientMemory {
             client,
             ..ClientMemory::default()
         };
-        for segment in segments.iter().filter_map(|number| self.segments.get(number)) {
+        let mut add = |segment: &LedgerSegment| {
             holder.segments += 1;
             holder.leased_bytes += segment.bytes;
             holder.occupied_bytes += segment.slot_bytes * u64::from(segment.occupied);
             holder.payload_bytes += segment.payload_bytes;
             holder.occupied_slots += u64::from(segment.occupied);
+        };
+        match client {
+            Some(client) => {
+                let held = self.held_by(client).iter();
+                held.filter_map(|number| self.segments.get(number)).for_each(add);
+            }
+            None => self
+                .segments
+                .values()
+                .filter(|one| one.owner.is_none())
+                .for_each(&mut add),
         }
         holder
     }

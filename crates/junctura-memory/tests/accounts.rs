@@ -274,6 +274,14 @@ impl Model {
             holders.iter().map(|holder| holder.occupied_slots).sum::<u64>(),
             expected.occupied_slots
         );
+        assert!(holders.is_sorted_by_key(|holder| (std::cmp::Reverse(holder.leased_bytes), holder.client)));
+        assert_eq!(self.ledger.largest_holders(2), holders[..holders.len().min(2)]);
+        for holder in &holders {
+            let segments = self.segments.values().filter(|segment| segment.0 == holder.client);
+            assert_eq!(segments.map(|segment| segment.1).sum::<u64>(), holder.leased_bytes);
+            let at_once = holder.client.map(|client| self.ledger.leased_bytes(client));
+            assert_eq!(at_once.unwrap_or(holder.leased_bytes), holder.leased_bytes);
+        }
         let in_use: u64 = self.producers.iter().map(SlotAllocator::in_use).sum();
         let owned = self
             .offered

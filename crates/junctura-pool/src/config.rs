@@ -52,6 +52,10 @@ pub struct PoolConfig {
     pub leaving_at_once: usize,
     /// How many objects an event delivers to follows before others get their turn.
     pub delivered_at_once: usize,
+    /// How many waiting leases and offers one event serves before other events are served.
+    pub served_at_once: usize,
+    /// How many timers, and other things that are due at a time, one event handles before other events are served.
+    pub due_at_once: usize,
     /// A request that concerns more objects than this is done in parts, between which other requests are served.
     pub changed_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
@@ -86,6 +90,8 @@ impl Default for PoolConfig {
             orphan_timeout: Duration::from_mins(1),
             leaving_at_once: 256,
             delivered_at_once: 256,
+            served_at_once: 256,
+            due_at_once: 256,
             changed_at_once: 1024,
             looked_at_once: 1000,
             until_gone: Vec::new(),

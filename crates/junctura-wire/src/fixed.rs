@@ -39,8 +39,8 @@ pub const FILE_TIER: u32 = 0;
 /// Of a [`ReleasedHolding`]: the object was not seen. A requirement through which it was delivered is owed it again, as if
 /// it had never been delivered.
 pub const UNREAD: u32 = 1;
-/// Of a [`ReleasedHolding`]: its holder did not finish with it. A requirement through which it was delivered is owed it
-/// again.
+/// Of a [`ReleasedHolding`]: its holder did not finish with it, so it does not count as released. A requirement through
+/// which it was delivered is owed it again.
 pub const UNDONE: u32 = 2;
 /// Of a [`ReleasedHolding`]: the client releases the object, and still reads its payload. The memory is not reused until a second
 /// release of the same holding, without this flag.

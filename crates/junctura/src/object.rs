@@ -508,7 +508,8 @@ impl Object {
     }
 
     /// Gives it back uncompleted: the group or requirement through which it was received redelivers it to its next
-    /// reader, marked as [`Object::redelivered`]. An object that was received otherwise is released.
+    /// reader, marked as [`Object::redelivered`]. An object that was received otherwise is no longer held. In neither case
+    /// does it count as released for [`Retention::Released`](crate::Retention::Released).
     ///
     /// An object that is dropped in a panic is also given back.
     ///

@@ -407,7 +407,9 @@ fn a_whole_array_takes_no_other_piece() {
         let piece = ArrayPiece::new(&layout, element(kind), rank);
         let mine = &zeros[..piece.bytes().min(8)];
         let error = pool.offer_piece(&piece, [("name", "t")], mine).unwrap_err();
-        assert_eq!(error.code(), Code::Conflict, "{layout} {kind} {rank}: {error}");
+        assert_eq!(error.code(), Code::AlreadyExists, "{layout} {kind} {rank}: {error}");
+        assert!(error.cause().contains("the array is complete"), "{error}");
+        assert_eq!(error.subject(), "{space=default}{}{name=t}");
     }
 }
 

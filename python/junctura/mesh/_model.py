@@ -8,6 +8,7 @@ and may be read-only views of a payload.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -16,11 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura._forks import lazy_property
-from junctura.errors import InvalidArgument
+from junctura.errors import InvalidArgument, TooLarge
 from junctura.mesh._shapes import BY_VTK, RAGGED, SHAPES, VTK_POLYGON, VTK_POLYHEDRON
 
 Array: TypeAlias = npt.NDArray[Any]
 Association: TypeAlias = Literal["vertex", "element", "set"]
+# Sets the limit for a process and those that it starts.
+_POINTS_VARIABLE = "JUNCTURA_MESH_POINTS_MAX"
+_POINTS_MAX = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,17 @@ class MeshPoints:
         return math.prod(self.dims) if self.kind == "rectilinear" else self.axes[0].size
 
     def coordinates(self) -> tuple[Array, ...]:
-        """Returns the coordinates of each point, one array for each dimension; x varies fastest in a grid."""
+        """Returns the coordinates of each point, one array for each dimension; x varies fastest in a grid.
+
+        Raises
+        ------
+        TooLarge
+            A grid has more points than ``JUNCTURA_MESH_POINTS_MAX`` (67,108,864).
+
+        """
         if self.kind == "explicit":
             return self.axes
+        _limit(self.count)
         grids = np.meshgrid(*self.axes[::-1], indexing="ij")[::-1]
         return tuple(grid.ravel() for grid in grids)
 
@@ -163,6 +175,8 @@ class MeshBlock:
         many = {"polygonal": VTK_POLYGON, "polyhedral": VTK_POLYHEDRON}
         names = {1: "line", 2: "quad", 3: "hex"}
         name = names[len(self.dims)] if self.shape == "structured" else self.shape
+        if self.shape == "structured":
+            _limit(self.count)
         return np.full(self.count, many.get(name) or SHAPES[name].vtk, np.uint8)
 
     @lazy_property
@@ -174,7 +188,14 @@ class MeshBlock:
         return np.arange(0, self.connectivity.size + 1, points, dtype=np.int64)
 
     def unstructured(self) -> MeshBlock:
-        """Returns the same elements with connectivity."""
+        """Returns the same elements with connectivity.
+
+        Raises
+        ------
+        TooLarge
+            A structured block has more points than ``JUNCTURA_MESH_POINTS_MAX`` (67,108,864).
+
+        """
         return self if self.shape != "structured" else _connected(self)
 
 
@@ -423,9 +444,25 @@ def _check_range(subject: str, indices: Array, count: int, noun: str) -> None:
         )
 
 
+def _limit(points: int) -> None:
+    """Raises TooLarge for a grid of which numbers are made for more points than are allowed.
+
+    Positions along axes are a few hundred bytes for any number of points.
+    """
+    text = os.environ.get(_POINTS_VARIABLE)
+    try:
+        most = _POINTS_MAX if text is None else int(text)
+    except ValueError:
+        raise InvalidArgument(f"{_POINTS_VARIABLE}={text}", "expected a number of points") from None
+    if points > most:
+        cause = f"at most {most} get coordinates and connectivity of their own; {_POINTS_VARIABLE} sets the limit"
+        raise TooLarge(f"grid of {points} points", cause)
+
+
 def _connected(block: MeshBlock) -> MeshBlock:
     """Gives the elements of a structured block their points."""
     extents = [extent + 1 for extent in block.dims]
+    _limit(math.prod(extents))
     numbers = np.arange(math.prod(extents), dtype=np.int64).reshape(extents[::-1])
     lower, upper = slice(None, -1), slice(1, None)
     corners: Any = {

@@ -74,14 +74,17 @@ pub struct LeaseRefusal {
 }
 
 impl LeaseRefusal {
+    /// The number of holders that an error names.
+    pub const HOLDERS_NAMED: usize = 3;
+
     /// Whether it helps to wait until others release memory.
     #[must_use]
     pub fn may_wait(&self) -> bool {
         self.reason == RefusalReason::Budget
     }
 
-    /// The error for a user, which names the biggest holders: pass [`super::MemoryLedger::holders`], and what a client is
-    /// called.
+    /// The error for a user, which names the biggest holders: pass [`super::MemoryLedger::largest_holders`], and what a
+    /// client is called.
     #[must_use]
     pub fn into_error(self, holders: &[ClientMemory], name: impl Fn(u32) -> String) -> Error {
         let code = match self.reason {
@@ -92,7 +95,7 @@ impl LeaseRefusal {
         };
         let mut cause = self.to_string();
         if self.reason == RefusalReason::Budget {
-            for (place, holder) in holders.iter().take(3).enumerate() {
+            for (place, holder) in holders.iter().take(Self::HOLDERS_NAMED).enumerate() {
                 let who = holder.client.map_or_else(|| "clients that have left".to_owned(), &name);
                 let before = if place == 0 { "; most is held by " } else { ", " };
                 let (leased, in_use) = (holder.leased_bytes, holder.occupied_bytes);

@@ -1,10 +1,12 @@
 //! Writes the board, and gives it to clients that ask for it.
 //!
 //! The board is made when it is first asked for. From then on it is written at the end of a turn, at most once in [`INTERVAL`]: what
-//! happens in between costs the objects that are handed over nothing. While the server has nothing to do, it wakes once in
+//! happens in between costs the objects that are handed over nothing. Clients that ask for it get it when it was written since; it
+//! is written for them earlier, if that takes no more than a part of the time. While the server has nothing to do, it wakes once in
 //! [`HEARTBEAT`], so that viewers can distinguish a server that rests from one that hangs.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use junctura_board::{
     BOARD_BYTES, BoardCounter, BoardHistogram, BoardIdentity, BoardReader, BoardState, BoardWriter, HistogramCounts,
@@ -20,14 +22,18 @@ use crate::core::Nanoseconds;
 
 /// The least time between two times that the board is written.
 const INTERVAL: Nanoseconds = 20_000_000;
+/// Writing it for clients that ask for it takes no more than this part of the time.
+const PART_FOR_ASKED: Nanoseconds = 20;
 /// The longest time without it.
 const HEARTBEAT: Nanoseconds = 1_000_000_000;
 
 /// The board of a server, after the first request for it.
 pub(super) struct ServerBoard {
-    segment: SealedSegment,
+    pub(super) descriptor: Arc<OwnedFd>,
     writer: BoardWriter<WrittenWords>,
     written_at: Nanoseconds,
+    /// How long that took.
+    pub(super) took: Nanoseconds,
     /// The server has turned since.
     is_stale: bool,
 }
@@ -63,26 +69,29 @@ impl ServerBoard {
         let segment = SealedSegment::create(BOARD_BYTES)?;
         let writable = segment.writable().try_clone_to_owned().map_err(|error| io(&error))?;
         let words = WrittenWords::map(writable, BOARD_BYTES)?;
+        let descriptor = segment.readonly().try_clone_to_owned().map_err(|error| io(&error))?;
         Ok(Self {
-            segment,
+            descriptor: Arc::new(descriptor),
             writer: BoardWriter::new(words, identity),
             written_at: 0,
+            took: 0,
             is_stale: true,
         })
     }
 
-    /// When it is to be written, if no client requests it before.
-    pub(super) fn due_at(&self) -> Nanoseconds {
-        self.written_at + if self.is_stale { INTERVAL } else { HEARTBEAT }
+    /// When it is to be written.
+    fn due_at(&self, is_asked_for: bool) -> Nanoseconds {
+        let pause = match (is_asked_for, self.is_stale) {
+            (true, _) => INTERVAL.min(self.took * PART_FOR_ASKED),
+            (false, true) => INTERVAL,
+            (false, false) => HEARTBEAT,
+        };
+        self.written_at + pause
     }
 
     /// Notes that the server has ended in order.
     pub(super) fn end(&mut self) {
         self.writer.state(BoardState::Ended);
-    }
-
-    fn descriptor(&self) -> Result<OwnedFd> {
-        self.segment.readonly().try_clone_to_owned().map_err(|error| io(&error))
     }
 }
 
@@ -96,32 +105,36 @@ impl Server {
         let now = self.now();
         self.open_board()?;
         self.write_board(now);
-        let board = self.board.as_ref().map(ServerBoard::descriptor);
+        let board = self.board.as_ref().map(|board| board.descriptor.try_clone());
         let missing = || Err(Error::new(Code::Io, "board", "there is none"));
-        BoardReader::of(SharedWords::map(board.unwrap_or_else(missing)?, BOARD_BYTES)?)
+        let descriptor = board.map_or_else(missing, |cloned| cloned.map_err(|error| io(&error)))?;
+        BoardReader::of(SharedWords::map(descriptor, BOARD_BYTES)?)
+    }
+
+    /// When the board is to be written.
+    pub(super) fn board_due_at(&self) -> Option<Nanoseconds> {
+        let is_asked_for = !self.world.boards_asked.is_empty();
+        self.board.as_ref().map(|board| board.due_at(is_asked_for))
     }
 
     /// The end of a turn: writes the board if it is due, and sends it to clients that have requested it.
     pub(super) fn show(&mut self, now: Nanoseconds) {
-        let asked = std::mem::take(&mut self.world.boards_asked);
-        if !asked.is_empty()
-            && let Err(error) = self.open_board()
-        {
-            for (client, request) in asked {
+        let is_asked_for = !self.world.boards_asked.is_empty();
+        if is_asked_for && let Err(error) = self.open_board() {
+            for (client, request) in std::mem::take(&mut self.world.boards_asked) {
                 self.world.reply(client, request, &Reply::Failed((&error).into()));
             }
             return;
         }
         let Some(board) = &mut self.board else { return };
-        if asked.is_empty() && now < board.due_at() {
+        if now < board.due_at(is_asked_for) {
             board.is_stale = true;
             return;
         }
+        let descriptor = Arc::clone(&board.descriptor);
         self.write_board(now);
-        for (client, request) in asked {
-            if let Some(board) = &self.board {
-                self.world.send_board(client, request, board.descriptor());
-            }
+        for (client, request) in std::mem::take(&mut self.world.boards_asked) {
+            self.world.send_board(client, request, Arc::clone(&descriptor));
         }
     }
 
@@ -140,6 +153,7 @@ impl Server {
 
     fn write_board(&mut self, now: Nanoseconds) {
         let Some(board) = &mut self.board else { return };
+        let began = self.began.elapsed().as_nanos() as u64;
         let (core, world, turns) = (&self.core, &self.world, &self.turns);
         let traffic = &world.traffic;
         board.writer.publish(|edit| {
@@ -167,6 +181,7 @@ impl Server {
         });
         board.writer.turned(turns.turns, clock_ns(ClockId::Monotonic));
         board.written_at = now;
+        board.took = self.began.elapsed().as_nanos() as u64 - began;
         board.is_stale = false;
     }
 }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::requirements::WrittenRequirement;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Carrier, ConnectionRings, Parts, ServerAddress, ServerListener, UnixCarrier, for_clients};
+use junctura_transport::{Carrier, ConnectionRings, Parts, ServerAddress, ServerListener, for_clients};
 use junctura_wire::Request;
 use junctura_wire::body::Hello;
 
@@ -42,9 +42,15 @@ pub use embedded::{EmbeddedServer, private_address};
 use newcomers::ServerNewcomers;
 use poller::{EventPoller, WakeupSource};
 use spiller::SpillThread;
-use turn::{ActiveClients, ClientRole, ClientTurn, FairOrder, FairShare, SelectorPreparation, TurnClock};
+use turn::{ActiveClients, ClientRole, FairOrder, FairShare, SelectorPreparation};
 use world::ServerEffects;
 
+/// Clients to which messages are sent at once; others get their turn before the next ones.
+const FLUSHED_MAX: usize = 256;
+/// Bytes of these messages above which no further client gets any.
+const FLUSHED_BYTES_MAX: u64 = 4 << 20;
+/// Crashed clients whose holdings end in one turn, each a part if it has very many.
+const LEFT_MAX: usize = 4;
 /// Postponed work is done when no client has sent anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
 
@@ -116,6 +122,8 @@ pub struct Server {
     crowd: ActiveClients,
     /// Clients that have left, and whose holdings the core has yet to end.
     leaving: VecDeque<LeavingClient>,
+    /// The number of clients of which holdings were ended in this turn.
+    left: usize,
     /// The time of the last data from a client.
     heard_at: Nanoseconds,
     turns: TurnSums,
@@ -216,6 +224,7 @@ impl Server {
             visitor_share: FairShare::of_visitors(),
             crowd: ActiveClients::default(),
             leaving: VecDeque::new(),
+            left: 0,
             heard_at: 0,
             turns: TurnSums::begin(),
             board: None,
@@ -248,6 +257,9 @@ impl Server {
     pub fn run(mut self) -> Result<()> {
         let ended = self.serve_until_the_end();
         if ended.is_ok() {
+            while self.world.is_touched() {
+                self.flush();
+            }
             self.announce_end();
         }
         if let Some(board) = &mut self.board {
@@ -273,6 +285,7 @@ impl Server {
             self.wait(&mut ready)?;
             let awake = self.now();
             self.crowd.look();
+            self.left = 0;
             if ready == [WakeupSource::Alarm] && self.is_quiet() {
                 self.core.idle();
             }
@@ -288,6 +301,9 @@ impl Server {
                     WakeupSource::Spilled => self.note_spilled(),
                     WakeupSource::Compiled => self.note_compiled(),
                 }
+            }
+            if self.newcomers.wait_for_room() {
+                self.accept();
             }
             self.read_unfinished();
             if self.heavy_may_go_on() {
@@ -314,7 +330,8 @@ impl Server {
         let core_waits = !self.core.is_behind() && !self.core.is_delivering();
         let due = self.share_due().map(|due| self.began + Duration::from_nanos(due));
         let others_wait = due.is_none_or(|due| due > Instant::now());
-        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits && others_wait {
+        let is_done = self.leaving.is_empty() && !self.newcomers.wait_for_room() && !self.world.is_touched();
+        if self.unfinished.is_empty() && is_done && core_waits && others_wait {
             let deadline = self.deadline().into_iter().chain(due).min();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);
@@ -345,7 +362,7 @@ impl Server {
             .deserted_since
             .zip(self.options.end_when_idle)
             .and_then(|(since, after)| since.checked_add(after));
-        let board = self.board.as_ref().map(|board| at(board.due_at()));
+        let board = self.board_due_at().map(at);
         [timer, newcomer, idle, desertion, board].into_iter().flatten().min()
     }
 
@@ -413,112 +430,6 @@ impl Server {
             return false;
         }
         self.deserted_since.get_or_insert_with(Instant::now).elapsed() >= after
-    }
-
-    /// Takes clients that have connected, as many as one turn has time for: the listener stays readable while more wait.
-    fn accept(&mut self) {
-        const ACCEPTED_MAX: usize = 32;
-        let clock = TurnClock::start(self.now(), self.time_of(ClientTurn::Light), 1);
-        for accepted in 0..ACCEPTED_MAX {
-            if accepted > 0 && clock.is_over(self.now()) {
-                return;
-            }
-            match self.listener.accept() {
-                Ok(Some(carrier)) => {
-                    if let Err(error) = self.welcome(carrier) {
-                        tracing::warn!(%error, "a client was turned away");
-                    }
-                }
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "a client was turned away");
-                    match error.code() {
-                        Code::Io => return,
-                        // An evicted one frees descriptors for the next client.
-                        Code::LimitExceeded => drop(self.evict_newcomer()),
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-
-    fn welcome(&mut self, carrier: UnixCarrier) -> Result<()> {
-        if self.newcomers.are_too_many() {
-            self.evict_newcomer();
-        }
-        let mut joined = self.core.join();
-        if joined.is_err() && self.evict_newcomer() {
-            joined = self.core.join();
-        }
-        let client = match joined {
-            Ok(client) => client,
-            Err(error) => {
-                self.listener.refuse(carrier, &error);
-                return Err(error);
-            }
-        };
-        let death = carrier.watch_peer();
-        self.poller.add(
-            carrier.as_fd(),
-            WakeupSource::Client {
-                client,
-                ready: poller::ReadyEvents::default(),
-            },
-        )?;
-        if let Some(death) = &death {
-            self.poller.add(death.as_fd(), WakeupSource::Death { client })?;
-        }
-        let mut connection = ClientConnection::new(carrier, death);
-        // A new connection queues behind waiting clients: repeated connects give no precedence.
-        connection.turn.spent = self
-            .unfinished
-            .spent(Duration::MAX, self.time_of(ClientTurn::Light).min(ServerOptions::TURN));
-        self.world.connections.insert(client, connection);
-        self.newcomers.add(client, self.now());
-        Ok(())
-    }
-
-    /// Evicts the oldest client that has not introduced itself. Returns false if there is none. A client whose `Hello`
-    /// has arrived, and was not read yet, stays.
-    fn evict_newcomer(&mut self) -> bool {
-        while let Some(client) = self.newcomers.take_oldest() {
-            if !self.is_still_new(client) {
-                continue;
-            }
-            let cause = "too many others have connected before this client introduced itself; connect again";
-            self.turn_away(client, 0, &Error::new(Code::LimitExceeded, "hello", cause));
-            return true;
-        }
-        false
-    }
-
-    /// Evicts clients that have not introduced themselves in time, unless their `Hello` has arrived and was not read
-    /// yet.
-    fn turn_overdue_away(&mut self, now: Nanoseconds) {
-        while let Some(client) = self.newcomers.take_overdue(now) {
-            if self.is_still_new(client) {
-                let cause = "the client connected and did not introduce itself in time";
-                self.turn_away(client, 0, &Error::new(Code::Timeout, "hello", cause));
-            }
-        }
-    }
-
-    /// Whether a client is connected, and has not introduced itself, also not in unread data.
-    fn is_still_new(&mut self, client: u32) -> bool {
-        self.read(client, ClientTurn::Light);
-        !self.core.has_joined(client) && self.world.connections.contains_key(&client)
-    }
-
-    /// Sends a client the error for which it is not served, and ends its connection.
-    fn turn_away(&mut self, client: u32, request: u64, error: &Error) {
-        if let Some(connection) = self.world.connections.get_mut(&client) {
-            tracing::warn!(%error, "a client was turned away");
-            let before = connection.outbox.len();
-            connection.refuse(request, error);
-            self.world.unread_bytes = self.world.unread_bytes + connection.outbox.len() - before;
-        }
-        self.lost(client, &error.to_string());
     }
 
     fn serve(&mut self, client: u32, ready: poller::ReadyEvents) {
@@ -607,7 +518,13 @@ impl Server {
         if let Some(connection) = self.world.connections.remove(&client) {
             self.forget(connection);
             let farewell = FarewellState::None(reason.to_owned());
-            self.let_leave(LeavingClient { client, farewell });
+            let leaving = LeavingClient { client, farewell };
+            // One that has not introduced itself has nothing.
+            if self.left < LEFT_MAX || !self.core.has_joined(client) {
+                self.let_leave(leaving);
+            } else {
+                self.leaving.push_back(leaving);
+            }
         }
     }
 
@@ -631,6 +548,7 @@ impl Server {
     /// Ends some holdings of a client; with the last one, the client has left. Until then it waits for its next turn.
     fn let_leave(&mut self, leaving: LeavingClient) {
         let (now, client) = (self.now(), leaving.client);
+        self.left += 1;
         if self.core.wind_down(now, client, &mut self.world) {
             return self.leaving.push_back(leaving);
         }
@@ -643,16 +561,16 @@ impl Server {
         }
     }
 
-    /// Sends the messages of the core: first to clients that receive objects, since they have work to do.
+    /// Sends the messages of the core: first to clients that receive objects, since they have work to do. To very many
+    /// clients, or of very many bytes, some are sent in the next turn.
     fn flush(&mut self) {
-        loop {
-            let touched = self.world.take_touched();
-            if touched.is_empty() {
+        let before = self.world.traffic.bytes_written;
+        for _ in 0..FLUSHED_MAX {
+            let is_much = self.world.traffic.bytes_written - before >= FLUSHED_BYTES_MAX;
+            let Some(client) = (!is_much).then(|| self.world.take_touched()).flatten() else {
                 return;
-            }
-            for client in touched {
-                self.flush_one(client);
-            }
+            };
+            self.flush_one(client);
         }
     }
 

@@ -31,12 +31,23 @@ enum ReadOutcomes {
 
 impl Server {
     /// Reads the data of a client, for one turn: others get theirs before it is read again.
+    #[cfg(test)]
     pub(super) fn read(&mut self, client: u32, turn: ClientTurn) {
         let now = self.now();
         self.read_from(now, client, turn);
     }
 
+    /// Reads no more than one message of a client.
+    pub(super) fn read_one(&mut self, client: u32) {
+        let now = self.now();
+        self.read_for(now, client, ClientTurn::Light, Some(Duration::ZERO));
+    }
+
     fn read_from(&mut self, now: Nanoseconds, client: u32, turn: ClientTurn) {
+        self.read_for(now, client, turn, None);
+    }
+
+    fn read_for(&mut self, now: Nanoseconds, client: u32, turn: ClientTurn, limit: Option<Duration>) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
@@ -59,7 +70,7 @@ impl Server {
         if turn != ClientTurn::Visitor {
             self.crowd.note();
         }
-        let limit = self.time_of(turn);
+        let limit = limit.unwrap_or_else(|| self.time_of(turn));
         let mut clock = TurnClock::start(now, limit, quick_at_once);
         let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
         let took = Duration::from_nanos(self.now().saturating_sub(now));

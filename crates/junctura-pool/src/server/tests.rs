@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::poller::ReadyEvents;
-use super::{ClientTurn, EmbeddedServer, FairShare, SelectorPreparation, Server, ServerOptions, private_address};
+use super::turn::ClientTurn;
+use super::{EmbeddedServer, FairShare, SelectorPreparation, Server, ServerOptions, private_address};
 use crate::{PoolConfig, PoolLimits};
 
 /// A server for so many clients.
@@ -493,6 +494,157 @@ fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
     server.read(1, ClientTurn::Light);
     assert_eq!(server.world.connections[&1].turn.released, 0);
     assert_eq!(server.world.traffic.frames_read, frames + 1);
+}
+
+#[test]
+fn so_many_newcomers_are_looked_at_before_one_goes_or_another_comes() {
+    let mut server = stepped(40);
+    let mut hasty: Vec<_> = (0..39).map(|_| connected(&mut server)).collect();
+    let _silent = connected(&mut server);
+    hasty.iter_mut().for_each(|client| ask(client, introduction(0)));
+    let joined = |server: &Server| server.core.stat().clients.len();
+    let _next = connected(&mut server);
+    assert!(joined(&server) == 16 && server.newcomers.wait_for_room());
+    server.accept();
+    assert!(joined(&server) == 32 && server.newcomers.wait_for_room());
+    server.accept();
+    assert!(joined(&server) == 39 && !server.newcomers.wait_for_room());
+    assert!(!server.world.connections.contains_key(&40) && server.world.connections.contains_key(&41));
+    // The next one goes for the one that has come; then all have introduced themselves.
+    ask(&mut connected(&mut server), introduction(0));
+    server.read(42, ClientTurn::Light);
+    let mut last = connected(&mut server);
+    let error = hear(&mut last).unwrap_err();
+    assert_eq!((error.code(), error.subject()), (Code::LimitExceeded, "clients"));
+}
+
+#[test]
+fn so_many_whose_time_is_over_go_in_a_turn() {
+    let mut server = stepped(40);
+    let _silent: Vec<_> = (0..40).map(|_| connected(&mut server)).collect();
+    for left in [24, 8, 0] {
+        server.turn_overdue_away(u64::MAX);
+        assert_eq!(server.world.connections.len(), left);
+    }
+}
+
+#[test]
+fn a_look_at_a_newcomer_answers_its_first_message_alone() {
+    let mut server = stepped(4);
+    let mut hasty = connected(&mut server);
+    let mut requests = introduction(0);
+    requests.extend((0..100).map(|_| Request::Release(&[])));
+    ask(&mut hasty, requests);
+    server.turn_overdue_away(u64::MAX);
+    assert!(server.core.has_joined(1) && server.world.traffic.frames_read == 1);
+    server.read_unfinished();
+    assert_eq!(server.world.traffic.frames_read, 101);
+}
+
+#[test]
+fn so_many_clients_get_their_messages_before_others_have_a_turn() {
+    let mut server = stepped(400);
+    let mut clients: Vec<_> = (0..300).map(|_| connected(&mut server)).collect();
+    for (client, number) in clients.iter_mut().zip(1..) {
+        ask(client, introduction(0));
+        server.read(number, ClientTurn::Light);
+    }
+    server.flush();
+    assert!(server.world.is_touched());
+    let written = |server: &Server| {
+        server
+            .world
+            .connections
+            .values()
+            .filter(|one| one.outbox.is_empty())
+            .count()
+    };
+    assert_eq!(written(&server), 256);
+    // One that has more to be sent meanwhile is behind those that wait.
+    server.world.touch(1);
+    server.flush();
+    assert!(written(&server) == 300 && !server.world.is_touched());
+}
+
+#[test]
+fn so_many_bytes_are_sent_before_others_have_a_turn() {
+    let mut server = stepped(80);
+    let _clients: Vec<_> = (0..60).map(|_| connected(&mut server)).collect();
+    let page = vec![0; 1 << 19];
+    for client in 1..=60 {
+        let connection = server.world.connections.get_mut(&client).unwrap();
+        let stats = String::from_utf8(page.clone()).unwrap();
+        connection
+            .outbox
+            .push(|out| Reply::Stats(&stats).encode(1, out))
+            .unwrap();
+        server.world.unread_bytes += connection.outbox.len();
+        server.world.touch(client);
+    }
+    let mut before = 0;
+    while server.world.is_touched() {
+        server.flush();
+        let written = server.world.traffic.bytes_written;
+        assert!(written - before <= (4 << 20) + (1 << 20), "the last one is a client's");
+        before = written;
+    }
+    assert!(before > 5 << 20, "it takes several turns");
+}
+
+#[test]
+fn so_many_that_are_lost_leave_in_a_turn() {
+    let mut server = stepped(20);
+    let mut clients: Vec<_> = (0..10).map(|_| connected(&mut server)).collect();
+    for (client, number) in clients.iter_mut().zip(1..) {
+        ask(client, introduction(0));
+        server.read(number, ClientTurn::Light);
+    }
+    (1..=10).for_each(|client| server.lost(client, "its process ended"));
+    assert_eq!((server.world.connections.len(), server.leaving.len()), (0, 6));
+    // One that has not introduced itself has nothing to leave.
+    let silent = connected(&mut server);
+    server.lost(11, "its process ended");
+    assert!(!server.core.has_joined(11) && server.leaving.len() == 6);
+    drop(silent);
+    while server.see_off() {}
+    assert_eq!(server.core.stat().clients_connected, 0);
+}
+
+#[test]
+fn a_board_that_clients_ask_for_without_end_is_written_for_all_of_them_at_once() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    ask(&mut client, introduction(0));
+    server.read(1, ClientTurn::Light);
+    let ask_for_boards = |server: &mut Server, client: &mut UnixCarrier| {
+        ask(client, (0..50).map(|_| Request::Board).collect());
+        server.read(1, ClientTurn::Heavy);
+    };
+    ask_for_boards(&mut server, &mut client);
+    server.show(1000);
+    assert!(server.world.boards_asked.is_empty());
+    server.flush();
+    let shown = server.world.traffic.frames_written;
+    let board = server.board.as_mut().unwrap();
+    board.took = 10_000;
+    ask_for_boards(&mut server, &mut client);
+    // Twenty times as long as it took.
+    assert_eq!(server.board_due_at(), Some(201_000));
+    server.show(200_999);
+    assert_eq!(
+        (server.world.boards_asked.len(), server.world.traffic.frames_written),
+        (50, shown)
+    );
+    server.show(201_000);
+    assert_eq!(
+        (server.world.boards_asked.len(), server.world.traffic.frames_written),
+        (0, shown + 50)
+    );
+    // One descriptor is enough for all.
+    assert_eq!(
+        std::sync::Arc::strong_count(&server.board.as_ref().unwrap().descriptor),
+        51
+    );
 }
 
 #[test]

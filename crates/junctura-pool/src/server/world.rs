@@ -1,5 +1,6 @@
 //! The core's effects on real sockets and real memory.
 
+use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub(super) struct ServerEffects {
     /// Connections with something to send: first those that were given objects.
     receivers: Vec<u32>,
     others: Vec<u32>,
+    /// The connections that are flushed now; later ones are flushed after them.
+    flushed: VecDeque<u32>,
 }
 
 impl ServerEffects {
@@ -50,15 +53,22 @@ impl ServerEffects {
         }
     }
 
-    pub(super) fn take_touched(&mut self) -> Vec<u32> {
-        let mut touched = std::mem::take(&mut self.receivers);
-        touched.append(&mut self.others);
-        for client in &touched {
-            if let Some(connection) = self.connections.get_mut(client) {
-                connection.is_touched = false;
-            }
+    /// Takes the next connection that is to be flushed.
+    pub(super) fn take_touched(&mut self) -> Option<u32> {
+        if self.flushed.is_empty() {
+            self.flushed.extend(self.receivers.drain(..));
+            self.flushed.extend(self.others.drain(..));
         }
-        touched
+        let client = self.flushed.pop_front()?;
+        if let Some(connection) = self.connections.get_mut(&client) {
+            connection.is_touched = false;
+        }
+        Some(client)
+    }
+
+    /// Whether a connection is to be flushed.
+    pub(super) fn is_touched(&self) -> bool {
+        !self.flushed.is_empty() || !self.receivers.is_empty() || !self.others.is_empty()
     }
 
     fn descriptor(&self, head: SegmentHead) -> Option<BorrowedFd<'_>> {
@@ -73,18 +83,15 @@ impl ServerEffects {
     }
 
     /// Sends the board.
-    pub(super) fn send_board(&mut self, client: u32, request: u64, descriptor: Result<OwnedFd>) {
+    pub(super) fn send_board(&mut self, client: u32, request: u64, descriptor: Arc<OwnedFd>) {
         let head = BoardPageHead {
             bytes: BOARD_BYTES.into(),
         };
-        match descriptor {
-            Ok(descriptor) => self.queue(client, false, |connection| {
-                connection
-                    .outbox
-                    .push_with_descriptor(descriptor, |out| Reply::BoardPage(head).encode(request, out))
-            }),
-            Err(error) => self.reply(client, request, &Reply::Failed((&error).into())),
-        }
+        self.queue(client, false, |connection| {
+            connection
+                .outbox
+                .push_with_descriptor(descriptor, |out| Reply::BoardPage(head).encode(request, out))
+        });
     }
 
     fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut ClientConnection) -> Result<()>) {

@@ -51,9 +51,10 @@ impl PyPool {
     /// Raises
     /// ------
     /// Conflict
-    ///     The array has another layout or type, complete or not.
+    ///     Other ranks have offered pieces in another layout or of another type.
     /// AlreadyExists
-    ///     The rank has offered other bytes of this array, or the array was removed: `withdraw` with `forget` frees its key.
+    ///     The array is complete in another layout or type, or the rank has offered other bytes of it, or the array was
+    ///     removed: `withdraw` with `forget` frees its key.
     /// InvalidArgument
     ///     The data do not fit the layout, or an epoch is given although not allowed, or missing although required.
     /// PoolFull

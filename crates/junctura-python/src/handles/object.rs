@@ -298,7 +298,7 @@ impl PyReceived {
     }
 
     /// Gives the object back without completing it: the group or requirement that delivered it redelivers it to the
-    /// next reader. An object that was received in another way is released. Its views stay valid.
+    /// next reader. It does not count as released for `junctura.Released`, however it was received. Its views stay valid.
     ///
     /// Raises
     /// ------

@@ -365,12 +365,10 @@ impl Model {
             match self.held.get(&(client, holding)) {
                 Some(held) if held.sequence == sequence => {
                     if let Some(held) = self.held.remove(&(client, holding)) {
-                        match (back, held.requirement) {
+                        match back {
                             _ if held.is_released => self.take_back(client, &held, false),
-                            (Some(back @ Back::Unread), _) | (Some(back), Some(_)) => {
-                                self.come_back(client, &held, back);
-                            }
-                            _ => self.take_back(client, &held, true),
+                            Some(back) => self.come_back(client, &held, back),
+                            None => self.take_back(client, &held, true),
                         }
                         self.end_retentions();
                     }

@@ -367,6 +367,8 @@ impl Plan {
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
             delivered_at_once: usize::MAX,
+            served_at_once: usize::MAX,
+            due_at_once: usize::MAX,
             changed_at_once: rules.changed_at_once,
             looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),

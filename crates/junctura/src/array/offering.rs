@@ -197,9 +197,9 @@ impl Pool {
     /// # Errors
     /// - `InvalidArgument` for a rank or a length that does not match the layout, for an epoch if the schema rejects
     ///   duplicates, and for a missing epoch if it does not
-    /// - `Conflict` if the array has another layout or element type, complete or not
-    /// - `AlreadyExists` if this rank has offered other bytes, or if the array was removed: `forget` of
-    ///   [`Pool::withdraw`](crate::Pool::withdraw) frees its key
+    /// - `Conflict` if other ranks have offered pieces in another layout or of another element type
+    /// - `AlreadyExists` if the array is complete in another layout or element type, if this rank has offered other bytes,
+    ///   or if the array was removed: `forget` of [`Pool::withdraw`](crate::Pool::withdraw) frees its key
     /// - those of [`Pool::offer`]
     pub fn offer_piece<'a, V: IntoGiven<'a>>(
         &self,
@@ -532,14 +532,23 @@ impl PieceOffer<'_> {
         Error::new(Code::Conflict, &*self.key, cause)
     }
 
+    fn is_complete_otherwise(&self) -> Error {
+        let cause = format!(
+            "the array is complete, in another layout or of another type than rank {} has ({} of {})",
+            self.piece.rank, self.head.layout, self.head.element
+        );
+        Error::new(Code::AlreadyExists, &*self.key, cause)
+    }
+
     /// Interprets the error that the bundle of the array cannot be opened. True: the array is complete, and this piece
     /// must equal the one that its rank has offered; false: the array is complete, and the rank has no elements.
     ///
     /// # Errors
-    /// `Conflict` if other ranks describe the array differently; any other error.
+    /// `Conflict` if other ranks describe the array differently, `AlreadyExists` if it is complete and was; any other error.
     pub(crate) fn is_late(&self, error: Error) -> Result<bool> {
         match error.code() {
             Code::Conflict => Err(self.differs()),
+            Code::AlreadyExists => Err(self.is_complete_otherwise()),
             Code::BundleClosed if !self.is_of_enclosing(&error) => Ok(self.has_elements()),
             _ => Err(error),
         }

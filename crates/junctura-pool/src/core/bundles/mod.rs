@@ -294,6 +294,10 @@ impl BundleTable {
         if let (Some(ours), Some(theirs)) = (&ours.attributes, &asked.attributes)
             && ours != theirs
         {
+            if bundle.phase != BundlePhase::Open && self.is_of_array(theirs) {
+                let cause = "it is complete, and its pieces have another layout or type";
+                return Err(Error::new(Code::AlreadyExists, bundle.subject(), cause));
+            }
             return conflict("it has other attributes".to_owned());
         }
         if bundle.phase != BundlePhase::Open {
@@ -318,6 +322,12 @@ impl BundleTable {
             orphan_timeout: ours.orphan_timeout.or(asked.orphan_timeout),
             attributes: ours.attributes.clone().or_else(|| asked.attributes.clone()),
         })
+    }
+
+    /// Whether a bundle with these attributes has the pieces of an array.
+    fn is_of_array(&self, attributes: &BundleRecord) -> bool {
+        let schema = self.config.schemas.get(usize::from(attributes.schema));
+        schema.is_some_and(|schema| schema.is_aside())
     }
 
     pub(in crate::core) fn make_bundle(
@@ -481,12 +491,14 @@ impl BundleTable {
         Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
     }
 
-    /// Forgets remembered paths whose time is over.
-    pub(in crate::core) fn forget_past_bundles(&mut self, timers: &TimerQueue) {
-        while self.next_past_bundle().is_some_and(|at| at <= timers.now)
+    /// Forgets remembered paths whose time is over, of which so many may be forgotten now.
+    pub(in crate::core) fn forget_past_bundles(&mut self, timers: &TimerQueue, may: &mut usize) {
+        while *may > 0
+            && self.next_past_bundle().is_some_and(|at| at <= timers.now)
             && let Some((_, number)) = self.past.pop_front()
         {
             self.forget_bundle(number);
+            *may -= 1;
         }
     }
 

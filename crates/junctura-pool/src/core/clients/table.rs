@@ -302,35 +302,12 @@ impl ClientTable {
     }
 
     pub(in crate::core) fn client_stats(&self, ledger: &MemoryLedger) -> Vec<ClientStat> {
-        let leased: HashMap<_, _> = ledger
-            .holders()
-            .into_iter()
-            .map(|h| (h.client, h.leased_bytes))
-            .collect();
-        let mut clients: Vec<_> = self
-            .table
-            .iter()
-            .filter_map(|(&client, state)| {
-                // A client without an identity has just connected, or only probes the socket.
-                let peer = state.peer.clone()?;
-                Some(ClientStat {
-                    client,
-                    name: peer.name,
-                    host: peer.host,
-                    pid: peer.pid,
-                    offered: state.offered,
-                    delivered: state.delivered,
-                    held: state.held.len() as u64,
-                    requests: state.pending.len() as u64,
-                    offers_waiting: state.waiting_offers.len() as u64,
-                    leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
-                    transport: peer.route,
-                    note: String::new(),
-                })
-            })
-            .collect();
-        clients.sort_by_key(|client| client.client);
-        clients.truncate(CLIENTS_SHOWN);
+        // A client without an identity has just connected, or only probes the socket.
+        let known = self.table.iter().filter(|(_, state)| state.is_known());
+        let mut known: Vec<u32> = known.map(|(&client, _)| client).collect();
+        known.sort_unstable();
+        let shown = known.into_iter().take(CLIENTS_SHOWN);
+        let mut clients: Vec<_> = shown.filter_map(|client| self.client_stat(client, ledger)).collect();
         let mut room = NOTES_SHOWN;
         for client in &mut clients {
             let note = self.table.get(&client.client).map_or("", |state| &state.note);
@@ -340,6 +317,25 @@ impl ClientTable {
             }
         }
         clients
+    }
+
+    fn client_stat(&self, client: u32, ledger: &MemoryLedger) -> Option<ClientStat> {
+        let state = self.get(client)?;
+        let peer = state.peer.clone()?;
+        Some(ClientStat {
+            client,
+            name: peer.name,
+            host: peer.host,
+            pid: peer.pid,
+            offered: state.offered,
+            delivered: state.delivered,
+            held: state.held.len() as u64,
+            requests: state.pending.len() as u64,
+            offers_waiting: state.waiting_offers.len() as u64,
+            leased_bytes: ledger.leased_bytes(client),
+            transport: peer.route,
+            note: String::new(),
+        })
     }
 
     /// Replaces the note of a client.

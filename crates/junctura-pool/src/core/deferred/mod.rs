@@ -49,6 +49,12 @@ pub(in crate::core) struct DeferredWork {
     pub(in crate::core) may_deliver: usize,
     /// Follows and groups that have more to deliver than this event may.
     pub(in crate::core) delivering: BTreeSet<u32>,
+    /// The next of these, or the first one behind it, is the first to deliver.
+    pub(in crate::core) delivers_next: u32,
+    /// How many more waiting requests may be served in this event.
+    pub(in crate::core) may_serve: usize,
+    /// More of them may be served in the next event.
+    pub(in crate::core) serves_later: bool,
     /// How many items ever entered the queue, how many before this event began, and how many have left it.
     pub(in crate::core) came: u64,
     pub(in crate::core) came_before: u64,
@@ -103,6 +109,23 @@ impl DeferredWork {
             self.delivering.insert(interest);
         }
         self.may_deliver > 0
+    }
+
+    /// Takes the follow or group whose turn it is to deliver more.
+    pub(in crate::core) fn next_delivering(&mut self) -> Option<u32> {
+        let next = self.delivering.range(self.delivers_next..).next();
+        let next = *next.or_else(|| self.delivering.first())?;
+        self.delivering.remove(&next);
+        self.delivers_next = next.wrapping_add(1);
+        Some(next)
+    }
+
+    /// Whether one more waiting request may be served in this event; if so, it is counted. Otherwise the rest is served in
+    /// the next tick.
+    pub(in crate::core) fn may_serve(&mut self) -> bool {
+        self.serves_later |= self.may_serve == 0;
+        self.may_serve = self.may_serve.saturating_sub(1);
+        !self.serves_later
     }
 
     /// Counts a delivery.

@@ -11,26 +11,35 @@ use crate::core::objects::key_table::KeyEntry;
 use crate::core::objects::object::RemovalReason;
 
 impl Core {
-    /// Whether follows have more to deliver: [`Core::tick`] is to be called as soon as other clients were served.
+    /// Whether follows have more to deliver, or waiting requests to be served: [`Core::tick`] is to be called as soon as
+    /// other clients were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
-        !self.exchange.deferred.delivering.is_empty()
+        !self.exchange.deferred.delivering.is_empty() || self.exchange.deferred.serves_later
     }
 
-    /// Delivers objects that earlier events left, as many as one event may.
+    /// Delivers objects that earlier events left, and serves requests that they left waiting: as many as one event may.
+    /// The next event continues with the follows behind the last one.
     pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
-        let delivering = std::mem::take(&mut self.exchange.deferred.delivering);
-        if delivering.is_empty() {
+        if !self.is_delivering() {
             return;
         }
-        for interest in delivering {
-            match self.exchange.asked.interests.get(interest) {
-                Some(StandingInterest::Follow(_)) => self.exchange.pump(interest, fx),
-                Some(StandingInterest::Requirement(_)) => self.exchange.hand_out(interest, fx),
+        let exchange = &mut self.exchange;
+        for _ in 0..exchange.deferred.may_deliver.min(exchange.deferred.delivering.len()) {
+            if exchange.deferred.may_deliver == 0 {
+                break;
+            }
+            let Some(interest) = exchange.deferred.next_delivering() else {
+                break;
+            };
+            match exchange.asked.interests.get(interest) {
+                Some(StandingInterest::Follow(_)) => exchange.pump(interest, fx),
+                Some(StandingInterest::Requirement(_)) => exchange.hand_out(interest, fx),
                 // It has ended, and another interest may have its number.
                 Some(StandingInterest::Demand(_) | StandingInterest::Subscription(_)) | None => {}
             }
         }
+        exchange.memory.came_free |= std::mem::take(&mut exchange.deferred.serves_later);
         self.follow_up(fx);
     }
 
@@ -122,6 +131,7 @@ impl ObjectExchange {
         self.asked.timers.now = now;
         self.deferred.may_go = self.config.leaving_at_once.max(1);
         self.deferred.may_deliver = self.config.delivered_at_once.max(1);
+        self.deferred.may_serve = self.config.served_at_once.max(1);
         self.deferred.came_before = self.deferred.came;
     }
 

@@ -28,6 +28,9 @@ impl Core {
         // Serves waiting requests after memory, or room for records, may have become free.
         } else if self.has_memory_come_free() {
             self.serve_waiting(fx);
+        // Those that still wait may have what is free: it shows in the next event whether memory is short.
+        } else if self.exchange.deferred.serves_later {
+            return false;
         } else {
             // Where memory is short: evicts an archived object, spills payloads to the file tier, evicts an archived object
             // from a full file tier, or breaks a requirement that blocks others and is made to break.

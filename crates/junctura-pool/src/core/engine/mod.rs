@@ -99,14 +99,19 @@ impl Core {
     }
 
     /// Handles the passing of time. Events that were due meanwhile happen in the order of their times, as if this had
-    /// been called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true: other
-    /// clients are served, and this is called again.
+    /// been called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true, or
+    /// [`Core::deadline`] a time that is over: other clients are served, and this is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.begin(self.exchange.asked.timers.now);
         self.catch_up(fx);
         self.deliver_more(fx);
-        while let Some(due) = self.next_due().filter(|&due| due <= now) {
-            self.moment(due.max(self.exchange.asked.timers.now), fx);
+        let mut may = self.config.due_at_once.max(1);
+        while may > 0
+            && let Some(due) = self.next_due().filter(|&due| due <= now)
+        {
+            let before = may;
+            self.moment(due.max(self.exchange.asked.timers.now), &mut may, fx);
+            may -= usize::from(may == before);
             if self.exchange.is_behind() {
                 break;
             }
@@ -114,13 +119,13 @@ impl Core {
         self.exchange.asked.timers.now = now;
     }
 
-    /// Handles a time at which an event is due.
-    fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    /// Handles a time at which an event is due: of several, so many.
+    fn moment(&mut self, now: Nanoseconds, may: &mut usize, fx: &mut impl Effects) {
         self.exchange.asked.timers.now = now;
         // Before anything else: expiry makes room for offers whose timeout ends just now.
         self.exchange.expire_due(fx);
         self.follow_up(fx);
-        while let Some(due) = self.exchange.asked.timers.take_due() {
+        while let Some(due) = self.exchange.asked.timers.take_due(may) {
             match due {
                 TimerEvent::Demand { client, request } => {
                     self.exchange.asked.demand_timed_out(client, request, fx);
@@ -154,8 +159,10 @@ impl Core {
         }
         self.exchange
             .objects
-            .forget_old_tombstones(self.exchange.asked.timers.now);
-        self.exchange.bundles.forget_past_bundles(&self.exchange.asked.timers);
+            .forget_old_tombstones(self.exchange.asked.timers.now, may);
+        self.exchange
+            .bundles
+            .forget_past_bundles(&self.exchange.asked.timers, may);
     }
 
     /// Does postponed work, in a moment without other work, as long as [`Core::has_idle_work`].

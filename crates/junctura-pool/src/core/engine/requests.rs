@@ -160,7 +160,12 @@ impl Core {
                 exchange.asked.end_use(id, client, which);
             }
             Some(&PendingAnswer::Bundle(bundle)) => exchange.leave_bundle(client, which, bundle, fx),
-            Some(PendingAnswer::List(_)) => exchange.asked.clients.drop_list(&mut exchange.objects, client, which),
+            Some(PendingAnswer::List(_)) => {
+                exchange
+                    .asked
+                    .clients
+                    .drop_list(&mut exchange.objects, &mut exchange.deferred, client, which)
+            }
             _ => {
                 return Err(Error::new(
                     Code::NotFound,

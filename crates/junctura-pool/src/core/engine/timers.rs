@@ -38,6 +38,17 @@ pub(in crate::core) enum TimerEvent {
     Room,
 }
 
+impl TimerEvent {
+    /// How many of the usual events its event counts as.
+    fn weight(self) -> usize {
+        match self {
+            // The answer names the clients that hold most memory.
+            Self::Lease { .. } | Self::Offer { .. } => 16,
+            _ => 1,
+        }
+    }
+}
+
 /// No client has this number: it is that of timers without a client.
 pub(in crate::core) const NOBODY: u32 = 0;
 
@@ -79,11 +90,13 @@ impl TimerQueue {
         self.queue.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    pub(in crate::core) fn take_due(&mut self) -> Option<TimerEvent> {
+    /// Takes the next event that is due, if `may` allows its weight.
+    pub(in crate::core) fn take_due(&mut self, may: &mut usize) -> Option<TimerEvent> {
         let entry = self.queue.first_entry()?;
-        if entry.key().0 > self.now {
+        if entry.key().0 > self.now || *may == 0 {
             return None;
         }
+        *may = may.saturating_sub(entry.get().0.weight());
         let (timer, request) = entry.remove();
         self.places.remove(&request);
         Some(timer)

@@ -19,6 +19,7 @@
 //! objects that it will not receive, and counts as one that released: its readers hold their objects until they release
 //! them. It is not owed objects that become visible meanwhile, but gets a gap for them when it is whole again.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
 use crate::core::containers::ordered_ids::OrderedIds;
@@ -59,4 +60,6 @@ pub(in crate::core) struct StuckCandidates {
     pub(in crate::core) on_full: OrderedIds,
     /// The part that has exceeded its quota in this event.
     pub(in crate::core) over_quota: OrderedIds,
+    /// Those that are broken now, by their turns among requirements.
+    pub(in crate::core) broken: BTreeMap<u64, u32>,
 }

@@ -111,6 +111,8 @@ impl ObjectTable {
 
     /// Compares two objects of the table.
     pub(in crate::core) fn compare(&self, sorting: &ResolvedOrder, a: u32, b: u32) -> Ordering {
+        #[cfg(test)]
+        self.work.set(self.work.get() + 1);
         let (a, b) = (&self.table[a as usize], &self.table[b as usize]);
         self.compare_with(sorting, a, b.schema, b.record(), sorting.value(b))
     }

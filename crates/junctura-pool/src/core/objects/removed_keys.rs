@@ -194,12 +194,15 @@ impl ObjectTable {
         }
     }
 
-    pub(in crate::core) fn forget_old_tombstones(&mut self, now: Nanoseconds) {
+    /// Forgets tombstones that are too old, of which so many may be forgotten now.
+    pub(in crate::core) fn forget_old_tombstones(&mut self, now: Nanoseconds, may: &mut usize) {
         let age = self.config.tombstone_age;
-        while self.tombstones.next_expiry(age).is_some_and(|at| at <= now)
+        while *may > 0
+            && self.tombstones.next_expiry(age).is_some_and(|at| at <= now)
             && let Some(oldest) = self.tombstones.by_age.first()
         {
             self.dig_up(oldest);
+            *may -= 1;
         }
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //! The names of an offer are a *set*, which a client has numbered once; an object has its set and a bit for each absent
 //! name. So a release, and an offer for which all names exist, cost nothing; a new requirement of a name that objects
-//! wait for scans all objects once.
+//! wait for scans all objects once. The objects that wait for a name are summed as they come and go.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,6 +33,15 @@ const NAMES_TOLD: usize = 3;
 pub(in crate::core) struct RetentionByName {
     pub(in crate::core) sets: Slab<NameSet>,
     pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
+    /// The names of all sets.
+    names: Slab<SetName>,
+    /// The places of the names among them.
+    places: BTreeMap<Arc<str>, u32>,
+    /// Those that objects wait for.
+    awaited: BTreeMap<Arc<str>, u32>,
+    /// How often the sums of a name were read.
+    #[cfg(test)]
+    pub(in crate::core) reads: std::cell::Cell<u64>,
     /// Names that objects wait for, and that requirements have taken in this event.
     pub(in crate::core) came: Vec<String>,
     /// Objects that only requirements keep, since this event.
@@ -73,8 +82,17 @@ pub(in crate::core) struct NameSet {
     pub(in crate::core) absent: u16,
     /// The number of its users: objects, staged ones included, and clients and schemas that may give it to objects.
     pub(in crate::core) users: u64,
-    /// For each name: the visible objects that wait for it, and their bytes.
-    pub(in crate::core) waiting: Vec<WaitingObjects>,
+    /// For each name: its place among the names of all sets.
+    places: Vec<u32>,
+}
+
+/// A name of sets.
+struct SetName {
+    name: Arc<str>,
+    /// The sets that have it, each with its bit there.
+    sets: BTreeMap<u32, u16>,
+    /// The visible objects that wait for it.
+    waiting: WaitingObjects,
 }
 
 impl NameSet {
@@ -87,12 +105,18 @@ impl NameSet {
         let places = names.iter().filter_map(|name| self.place_of(name));
         places.fold(0, |bits, at| bits | 1 << at)
     }
+
+    /// Iterates over the places of the names that these bits stand for.
+    fn places_of(&self, bits: u16) -> impl Iterator<Item = u32> {
+        let all = self.places.iter().enumerate();
+        all.filter(move |(at, _)| bits & 1 << at != 0).map(|(_, &place)| place)
+    }
 }
 
 #[derive(Clone, Copy, Default)]
-pub(in crate::core) struct WaitingObjects {
-    pub(in crate::core) objects: u64,
-    pub(in crate::core) bytes: u64,
+struct WaitingObjects {
+    objects: u64,
+    bytes: u64,
 }
 
 /// A name that objects wait for, and that has no requirement yet.
@@ -124,6 +148,11 @@ impl RetentionByName {
         self.sets.len()
     }
 
+    #[cfg(test)]
+    pub(in crate::core) fn has_no_names(&self) -> bool {
+        self.names.is_empty() && self.places.is_empty() && self.awaited.is_empty()
+    }
+
     pub(in crate::core) fn find_or_make(
         &mut self,
         names: &Consumers,
@@ -142,10 +171,31 @@ impl RetentionByName {
             names: names.clone(),
             absent: absent.fold(0, |bits, (at, _)| bits | 1 << at),
             users: 0,
-            waiting: vec![WaitingObjects::default(); names.iter().len()],
+            places: Vec::new(),
         }) as u32;
+        let places = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| self.add_name(name, number, 1 << at));
+        self.sets[number as usize].places = places.collect();
         self.numbers.insert(names.clone(), number);
         Ok(number)
+    }
+
+    /// Records that a set has a name. Returns the place of the name.
+    fn add_name(&mut self, name: &str, set: u32, bit: u16) -> u32 {
+        let place = self.places.get(name).copied().unwrap_or_else(|| {
+            let name: Arc<str> = name.into();
+            let place = self.names.insert(SetName {
+                name: Arc::clone(&name),
+                sets: BTreeMap::new(),
+                waiting: WaitingObjects::default(),
+            }) as u32;
+            self.places.insert(name, place);
+            place
+        });
+        self.names[place as usize].sets.insert(set, bit);
+        place
     }
 
     /// Translates a schema's retention.
@@ -182,9 +232,16 @@ impl RetentionByName {
         for &set in sets {
             let one = &mut self.sets[set as usize];
             one.users -= 1;
-            if one.users == 0 {
-                self.numbers.remove(&one.names);
-                self.sets.remove(set as usize);
+            if one.users > 0 {
+                continue;
+            }
+            self.numbers.remove(&one.names);
+            for place in self.sets.remove(set as usize).places {
+                let sets = &mut self.names[place as usize].sets;
+                sets.remove(&set);
+                if sets.is_empty() {
+                    self.places.remove(&self.names.remove(place as usize).name);
+                }
             }
         }
     }
@@ -196,59 +253,71 @@ impl RetentionByName {
 
     /// Records that a requirement has taken this name.
     pub(in crate::core) fn came(&mut self, name: &str) {
-        let mut is_awaited = false;
-        for (_, set) in &mut self.sets {
-            if let Some(at) = set.place_of(name) {
-                set.absent &= !(1 << at);
-                is_awaited |= set.waiting[at].objects > 0;
-            }
+        let Some(&place) = self.places.get(name) else { return };
+        let known = &self.names[place as usize];
+        for (&set, bit) in &known.sets {
+            self.sets[set as usize].absent &= !bit;
         }
-        if is_awaited {
+        if known.waiting.objects > 0 {
             self.came.push(name.to_owned());
         }
     }
 
     /// Records that a name has no requirement any longer: new objects wait for the next one.
     pub(in crate::core) fn went(&mut self, name: &str) {
-        for (_, set) in &mut self.sets {
-            if let Some(at) = set.place_of(name) {
-                set.absent |= 1 << at;
-            }
+        let Some(&place) = self.places.get(name) else { return };
+        for (&set, bit) in &self.names[place as usize].sets {
+            self.sets[set as usize].absent |= bit;
         }
     }
 
-    pub(in crate::core) fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut WaitingObjects)) {
-        let waiting = self.sets[set as usize].waiting.iter_mut().enumerate();
-        let of_absent = waiting.filter(|(at, _)| absent & 1 << at != 0);
-        of_absent.for_each(|(_, waiting)| count(waiting));
+    /// Counts a visible object that waits for these names of a set.
+    fn count(&mut self, set: u32, absent: u16, length: u64) {
+        for place in self.sets[set as usize].places_of(absent) {
+            let SetName { name, waiting, .. } = &mut self.names[place as usize];
+            if waiting.objects == 0 {
+                self.awaited.insert(Arc::clone(name), place);
+            }
+            waiting.objects += 1;
+            waiting.bytes += length;
+        }
+    }
+
+    fn uncount(&mut self, set: u32, absent: u16, length: u64) {
+        for place in self.sets[set as usize].places_of(absent) {
+            let SetName { name, waiting, .. } = &mut self.names[place as usize];
+            waiting.objects -= 1;
+            waiting.bytes -= length;
+            if waiting.objects == 0 {
+                self.awaited.remove(name);
+            }
+        }
     }
 
     /// Returns the absent names that objects wait for; of very many, the first.
     pub(in crate::core) fn stat(&self) -> Vec<AwaitedStat> {
-        let mut names: BTreeMap<&str, WaitingObjects> = BTreeMap::new();
-        for (_, set) in &self.sets {
-            for (name, waiting) in set.names.iter().zip(&set.waiting) {
-                let sum = names.entry(name).or_default();
-                sum.objects += waiting.objects;
-                sum.bytes += waiting.bytes;
+        self.first_awaited().take(NAMES_SHOWN).collect()
+    }
+
+    /// Iterates over the absent names that objects wait for, in their order.
+    fn first_awaited(&self) -> impl Iterator<Item = AwaitedStat> {
+        self.awaited.iter().map(|(name, &place)| {
+            #[cfg(test)]
+            self.reads.set(self.reads.get() + 1);
+            let WaitingObjects { objects, bytes } = self.names[place as usize].waiting;
+            AwaitedStat {
+                name: name.as_ref().to_owned(),
+                objects,
+                bytes,
             }
-        }
-        let some = names.into_iter().filter(|(_, sum)| sum.objects > 0);
-        some.take(NAMES_SHOWN)
-            .map(|(name, sum)| AwaitedStat {
-                name: name.to_owned(),
-                objects: sum.objects,
-                bytes: sum.bytes,
-            })
-            .collect()
+        })
     }
 }
 
 impl RetentionByName {
     /// Describes the objects kept for absent names, for a client that waits for memory; empty if there are none.
     pub(in crate::core) fn kept_for_those_absent(&self) -> String {
-        let names = self.stat();
-        let told = names.iter().take(NAMES_TOLD).map(|one| {
+        let told = self.first_awaited().take(NAMES_TOLD).map(|one| {
             let AwaitedStat { name, objects, bytes } = one;
             format!("; {objects} objects, {bytes} bytes, wait for {name:?}, which stands for no requirement yet")
         });
@@ -267,10 +336,7 @@ impl RetentionByName {
             self.await_no_more(objects, id);
             self.unneeded.push(id);
         } else {
-            self.count(consumers, absent, |waiting| {
-                waiting.objects += 1;
-                waiting.bytes += length;
-            });
+            self.count(consumers, absent, length);
         }
     }
 
@@ -286,13 +352,6 @@ impl RetentionByName {
             self.uncount(consumers, absent, length);
         }
         self.release(&[consumers]);
-    }
-
-    pub(in crate::core) fn uncount(&mut self, consumers: u32, absent: u16, length: u64) {
-        self.count(consumers, absent, |waiting| {
-            waiting.objects -= 1;
-            waiting.bytes -= length;
-        });
     }
 
     /// Whether an object waited for these names, and for no others. It does not matter whether their requirements still

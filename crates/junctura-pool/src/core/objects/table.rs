@@ -29,6 +29,9 @@ const OBJECT_TABLE_BYTES: usize = 64 << 20;
 
 /// The table; see the module.
 pub(in crate::core) struct ObjectTable {
+    /// The number of comparisons of objects, and of objects that were verified.
+    #[cfg(test)]
+    pub(in crate::core) work: std::cell::Cell<u64>,
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) table: Slab<ObjectRow>,
     /// Per schema: what proves that the records of offers are valid.
@@ -62,6 +65,8 @@ pub(in crate::core) struct ObjectTable {
 impl ObjectTable {
     pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
+            #[cfg(test)]
+            work: std::cell::Cell::default(),
             config: Arc::clone(config),
             table: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<ObjectRow>()),
             checkers: config.schemas.iter().cloned().map(RecordChecker::new).collect(),

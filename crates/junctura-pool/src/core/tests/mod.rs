@@ -24,6 +24,7 @@ mod spill;
 mod stuck;
 mod survey;
 mod together;
+mod turns;
 mod weight;
 mod world;
 

@@ -179,3 +179,43 @@ fn a_time_of_nothing_is_refused_and_changes_nothing() {
     assert_eq!(world.core.stat().objects.visible, 1);
     assert_eq!(world.core.exchange.objects.expiries.len(), 0);
 }
+
+#[test]
+fn what_is_given_back_was_not_completed_and_counts_as_no_release() {
+    let mut world = World::new();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    world.offer(p, 1, "a", "", 2);
+    world.follow(c, 1, |follow| follow.window = 1);
+    world.demand(d, 1, "name=a", Some(0));
+    world.give_back_undone(c, 1);
+    world.give_back_undone(d, 1);
+    // The follow goes on.
+    world.offer(p, 2, "b", "", 0);
+    assert!(world.heard(c).contains(&"1: got b v2 ".to_owned()));
+    for (number, returned) in [(2, true), (3, false), (4, true), (5, false)] {
+        world.demand(d, number, "name=a", Some(0));
+        if returned {
+            world.give_back_undone(d, 1);
+        } else {
+            assert_eq!(world.core.stat().objects.visible, 2);
+            world.release(d, 1);
+        }
+    }
+    assert_eq!(
+        (world.core.stat().objects.visible, world.core.stat().totals.released),
+        (1, 2)
+    );
+    // Its memory is held until its views end.
+    world.offer(p, 3, "c", "", 1);
+    world.demand(d, 6, "name=c", Some(0));
+    world.release_mapped(d, 3, junctura_wire::fixed::UNDONE);
+    assert_eq!(
+        (world.core.stat().objects.visible, world.core.stat().objects.held),
+        (2, 2)
+    );
+    world.release(d, 3);
+    assert_eq!(
+        (world.core.stat().objects.visible, world.core.stat().objects.held),
+        (2, 1)
+    );
+}

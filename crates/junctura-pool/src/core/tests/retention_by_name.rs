@@ -1,10 +1,14 @@
 //! Retention by named requirements and groups, existing and absent.
 
+use std::collections::BTreeMap;
+
 use junctura_wire::Request;
 use junctura_wire::body::{ConsumerNames, events};
 use junctura_wire::fixed;
+use proptest::prelude::*;
 
 use super::World;
+use crate::core::objects::object::RetainedUntil;
 
 /// Numbers names for a client's offers.
 fn number(world: &mut World, client: u32, request: u64, names: &[&str]) {
@@ -296,4 +300,131 @@ fn who_waits_for_memory_is_told_whom_objects_wait_for() {
     world.pass(1);
     let heard = world.heard(p);
     assert!(heard[2].contains("wait for \"archive\""), "{heard:?}");
+}
+
+/// The names that objects wait for, their objects and bytes, counted anew.
+fn counted_anew(world: &World) -> Vec<(String, u64, u64)> {
+    let (objects, retention) = (&world.core.exchange.objects, &world.core.exchange.retention);
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (_, object) in objects.table.iter().filter(|(_, object)| object.is_visible()) {
+        if let RetainedUntil::Awaited { consumers, absent } = object.until {
+            for name in retention.names_of(consumers, absent) {
+                let sum = sums.entry(name).or_default();
+                *sum = (sum.0 + 1, sum.1 + object.length);
+            }
+        }
+    }
+    let all = sums.into_iter();
+    all.map(|(name, (objects, bytes))| (name, objects, bytes)).collect()
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Number(u8),
+    Offer { name: char, bytes: usize, number: u32 },
+    Stage { name: char, bytes: usize, number: u32 },
+    Seal,
+    Come { name: usize, selector: usize },
+    Go(usize),
+    Withdraw(char),
+    Leave,
+    Pass,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let offer = || (proptest::char::range('a', 'f'), 0usize..9, 0u32..4);
+    prop_oneof![
+        2 => (1u8..16).prop_map(Step::Number),
+        6 => offer().prop_map(|(name, bytes, number)| Step::Offer { name, bytes, number }),
+        2 => offer().prop_map(|(name, bytes, number)| Step::Stage { name, bytes, number }),
+        1 => Just(Step::Seal),
+        2 => (0..NAMES.len(), 0usize..3).prop_map(|(name, selector)| Step::Come { name, selector }),
+        2 => (0..NAMES.len()).prop_map(Step::Go),
+        2 => proptest::char::range('a', 'f').prop_map(Step::Withdraw),
+        1 => Just(Step::Leave),
+        1 => Just(Step::Pass),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn sums_of_waiting_objects_are_what_a_count_gives(
+        steps in proptest::collection::vec(step(), 1..80),
+        is_in_parts: bool,
+    ) {
+        let mut world = World::with(|config| {
+            if is_in_parts {
+                (config.changed_at_once, config.leaving_at_once) = (2, 1);
+            }
+        });
+        let c = world.join("c");
+        let mut p = world.join("p");
+        let mut bundle = 0;
+        for (request, step) in (10..).zip(steps) {
+            match step {
+                Step::Number(bits) => {
+                    let names: Vec<_> = (0..NAMES.len()).filter(|at| bits & 1 << at != 0).map(|at| NAMES[at]).collect();
+                    number(&mut world, p, request, &names);
+                }
+                Step::Offer { name, bytes, number } => {
+                    let payload = "x".repeat(bytes);
+                    world.stage_or_offer(p, request, None, &name.to_string(), &payload, (fixed::BY_CONSUMERS, number));
+                }
+                Step::Stage { name, bytes, number } => {
+                    if bundle == 0 {
+                        bundle = 1_000_000 + request;
+                        world.open(p, bundle, "", 0);
+                    }
+                    let payload = "x".repeat(bytes);
+                    let retention = (fixed::BY_CONSUMERS, number);
+                    world.stage_for(p, request, bundle, &name.to_string(), &payload, retention);
+                }
+                Step::Seal => world.ask(p, request, Request::Seal(std::mem::take(&mut bundle))),
+                Step::Come { name, selector } => {
+                    world.require_named(c, request, NAMES[name], ["", "name=a/b", "name=none"][selector], 0);
+                }
+                Step::Go(name) => world.retract(c, request, NAMES[name]),
+                Step::Withdraw(name) => world.withdraw(p, request, &name.to_string(), Some(0), true),
+                Step::Leave => {
+                    world.leave(p);
+                    (p, bundle) = (world.join("p"), 0);
+                }
+                Step::Pass => world.pass(1),
+            }
+            let stat = world.core.stat().awaited.into_iter();
+            let sums: Vec<_> = stat.map(|one| (one.name, one.objects, one.bytes)).collect();
+            prop_assert_eq!(sums, counted_anew(&world));
+        }
+        world.leave(p);
+        for (number, name) in (1000..).zip(NAMES) {
+            world.retract(c, number, name);
+        }
+        for (number, name) in (2000..).zip('a'..='f') {
+            world.withdraw(c, number, &name.to_string(), Some(0), true);
+        }
+        while world.core.is_behind() {
+            world.pass(0);
+        }
+        prop_assert_eq!(world.core.exchange.retention.len(), 0);
+        prop_assert!(world.core.exchange.retention.has_no_names());
+    }
+}
+
+#[test]
+fn a_stat_reads_the_names_that_it_shows_and_no_others() {
+    let reads = |sets: u32| {
+        let mut world = World::with(|config| config.limits.consumers_per_client = 1000);
+        let p = world.join("p");
+        for set in 0..sets {
+            let names: Vec<String> = (0..16).map(|name| format!("n{set:03}.{name:02}")).collect();
+            number(&mut world, p, 1, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        offer(&mut world, p, 2, "x", 7);
+        let before = world.core.exchange.retention.reads.get();
+        assert_eq!(awaited(&world).len(), 16);
+        world.core.exchange.retention.reads.get() - before
+    };
+    assert_eq!((reads(10), reads(900)), (16, 16));
 }

@@ -1,8 +1,56 @@
 //! Members of bundles that are removed with the others, and members that are delivered once.
 
+use junctura_model::{Given, Schema};
+use junctura_wire::body::BundleAttributes;
 use junctura_wire::fixed;
 
 use super::World;
+
+#[test]
+fn pieces_in_another_layout_conflict_while_their_array_is_filled_and_exist_when_it_is_complete() {
+    let mut world = World::with(|config| config.schemas.extend(Schema::piece()));
+    let p = world.join("p");
+    let open = |world: &mut World, number: u64, (path, schema): (&'static str, u16), value: &str| {
+        let name = ["name", "layout"][usize::from(schema)];
+        let mut record = Vec::new();
+        let given = [(name, Given::Text(value))];
+        world.core.config.schemas[usize::from(schema)]
+            .partial_record(given, &mut record)
+            .unwrap();
+        world.open_with(p, number, |bundle| {
+            bundle.path = Some(path.into());
+            bundle.members = Some(1);
+            bundle.attributes = Some(BundleAttributes {
+                schema,
+                record: record.into(),
+            });
+        });
+        world.heard(p).pop().unwrap()
+    };
+    let (array, nested, other) = (("array.1", 1), ("step/array.1", 1), ("b", 0));
+    world.open(p, 1, "step", 2);
+    for (number, one) in [(10, array), (20, nested), (30, other)] {
+        assert!(open(&mut world, number, one, "shape=4 grid=2").contains("began"));
+        assert!(open(&mut world, number + 1, one, "shape=4 grid=4").contains("Conflict it has other attributes"));
+        world.stage(p, number + 2, number, &format!("n{number}"), "");
+    }
+    world.heard(p);
+    let refused =
+        |text: &str| text.ends_with("AlreadyExists it is complete, and its pieces have another layout or type");
+    for one in [array, nested] {
+        let answers = ["shape=4 grid=4", "shape=4 grid=2"].map(|layout| open(&mut world, 40, one, layout));
+        assert!(
+            refused(&answers[0]) && answers[1].contains("BundleClosed"),
+            "{answers:?}"
+        );
+    }
+    assert!(open(&mut world, 41, other, "shape=4 grid=4").contains("Conflict it has other attributes"));
+    world.withdraw(p, 42, "n10", None, false);
+    assert!(
+        refused(&open(&mut world, 43, array, "shape=4 grid=4")),
+        "its path is remembered"
+    );
+}
 
 #[test]
 fn what_stays_together_leaves_with_the_others() {

@@ -85,7 +85,8 @@ impl ObjectExchange {
         for holding in holdings {
             match self.given_back(client, holding) {
                 Some(held) if held.is_released => self.let_go(&held, false, fx),
-                Some(held) if self.asked.comes_back(holding, &held) => {
+                // Its client has not completed it: that is no release.
+                Some(held) if holding.flags.get() & (fixed::UNREAD | fixed::UNDONE) != 0 => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(&held, was_unread, fx);
                     if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
@@ -111,14 +112,6 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Returns whether a returned delivery does not count as released: its client has not seen it, or a requirement
-    /// redelivers it.
-    pub(in crate::core) fn comes_back(&self, holding: &ReleasedHolding, held: &HeldDelivery) -> bool {
-        let flags = holding.flags.get();
-        let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
-        flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
-    }
-
     /// Delivers an object to a client, which holds it from now on.
     pub(in crate::core) fn deliver(
         &mut self,

@@ -13,12 +13,18 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
+    /// Whether there is room for one more client.
+    #[must_use]
+    pub fn takes_clients(&self) -> bool {
+        self.exchange.asked.clients.table.len() < self.config.limits.clients
+    }
+
     /// Adds a client; returns its number.
     ///
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
     pub fn join(&mut self) -> Result<u32> {
-        if self.exchange.asked.clients.table.len() >= self.config.limits.clients {
+        if !self.takes_clients() {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "clients",
@@ -243,7 +249,10 @@ impl Core {
             Some(&PendingAnswer::Bundle(bundle)) => exchange.leave_bundle(client, request, bundle, fx),
             Some(&PendingAnswer::Withdrawal(id)) => exchange.withdrawals.drop_withdrawal(&mut exchange.objects, id),
             Some(PendingAnswer::List(_)) => {
-                exchange.asked.clients.drop_list(&mut exchange.objects, client, request);
+                exchange
+                    .asked
+                    .clients
+                    .drop_list(&mut exchange.objects, &mut exchange.deferred, client, request);
             }
             Some(PendingAnswer::Drain) => self.drain.forget_asker(client, request),
             Some(&PendingAnswer::Durable(awaits)) => exchange.durability.forget(client, request, awaits),

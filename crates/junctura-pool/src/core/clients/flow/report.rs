@@ -173,7 +173,7 @@ impl InterestTable {
     }
 
     pub(in crate::core) fn broken_stats(&self, clients: &ClientTable, timers: &TimerQueue) -> Vec<BrokenStat> {
-        let all = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
+        let all = self.breakers.broken.values().filter_map(|&id| self.requirement_ref(id));
         let stats = all.filter_map(|requirement| {
             let broken = requirement.broken.as_ref()?;
             Some(BrokenStat {

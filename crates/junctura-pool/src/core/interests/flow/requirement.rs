@@ -244,6 +244,7 @@ impl ObjectExchange {
             self.no_longer_owed(id, object);
             self.settle_in_turn(object, fx);
         }
+        self.asked.interests.note_whole(id);
         self.asked.interests.requirements.remove(id);
         // Offers may wait for requirements to be owed less.
         self.memory.came_free |= !self.memory.stalled.is_empty();

@@ -12,6 +12,7 @@ use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::{RequirementOwner, RequirementState};
 use crate::core::interests::stuck::StuckRequirement;
+use crate::core::interests::table::InterestTable;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
@@ -61,6 +62,9 @@ impl Core {
     /// Breaks stuck requirements until no client waits any longer.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.watch.looks = None;
+        if self.exchange.deferred.serves_later {
+            return;
+        }
         report_stuck(&mut self.exchange, fx);
         for shortage in MemoryShortage::ALL {
             while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
@@ -118,6 +122,7 @@ impl Core {
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
+        exchange.asked.interests.note_broken(id);
         exchange.asked.disappoint(&exchange.objects, id, &waiting, "broken", fx);
         exchange.asked.count.broken += 1;
         exchange.asked.report_broken(id, why, fx);
@@ -257,6 +262,21 @@ impl PayloadMemory {
     }
 }
 
+impl InterestTable {
+    fn note_broken(&mut self, id: u32) {
+        if let Some(turn) = self.requirements.turn_of(id) {
+            self.breakers.broken.insert(turn, id);
+        }
+    }
+
+    /// Records that a requirement is not broken, or ends.
+    pub(in crate::core) fn note_whole(&mut self, id: u32) {
+        if let Some(turn) = self.requirements.turn_of(id) {
+            self.breakers.broken.remove(&turn);
+        }
+    }
+}
+
 impl ClientRequests {
     pub(in crate::core) fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
         let Some(requirement) = self.interests.requirement_ref(id) else {
@@ -305,6 +325,7 @@ impl ClientRequests {
         requirement.progress = now;
         requirement.is_reported = false;
         if requirement.broken.take().is_some() {
+            self.interests.note_whole(id);
             self.tell_lost(id, fx);
         }
     }

@@ -35,6 +35,9 @@ impl Core {
             fx,
         );
         while let Some(first) = self.exchange.memory.waiting_leases.first() {
+            if !self.exchange.deferred.may_serve() {
+                return;
+            }
             if self.exchange.serve_lease(first, fx).is_some() {
                 continue;
             }
@@ -45,6 +48,9 @@ impl Core {
             self.exchange.memory.note_passed(&mut self.exchange.asked.timers, bytes);
         }
         for client in self.exchange.memory.stalled.clients() {
+            if self.exchange.deferred.serves_later {
+                return;
+            }
             self.serve_waiting_offers(client, fx);
         }
     }
@@ -86,7 +92,8 @@ impl ObjectExchange {
     }
 
     pub(in crate::core) fn described(&self, full: LeaseRefusal) -> Error {
-        let described = full.into_error(&self.memory.ledger.holders(), |client| {
+        let largest = self.memory.ledger.largest_holders(LeaseRefusal::HOLDERS_NAMED);
+        let described = full.into_error(&largest, |client| {
             match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),

@@ -11,6 +11,7 @@ use crate::core::bundles::staged_flag;
 use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::listing::OpenListing;
 use crate::core::clients::table::ClientTable;
+use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
@@ -85,12 +86,16 @@ impl ClientTable {
     }
 
     /// Ends a list early. Its client's request is the caller's to settle.
-    pub(in crate::core) fn drop_list(&mut self, objects: &mut ObjectTable, client: u32, request: u64) {
+    pub(in crate::core) fn drop_list(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        client: u32,
+        request: u64,
+    ) {
         if let Some(mut listing) = self.take_listing(client, request) {
             self.weigh_asked_no_more(client, listing.bytes);
-            for object in listing.rest.take_all() {
-                objects.unwatch(object);
-            }
+            deferred.release_queue(objects, listing.rest.take_all());
         }
     }
 }

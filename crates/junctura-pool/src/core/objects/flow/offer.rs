@@ -19,7 +19,7 @@ use crate::core::memory::shortage::MemoryShortage;
 use crate::core::memory::spill::TierState;
 use crate::core::objects::key_table::KeyEntry;
 use crate::core::objects::object::{ObjectRetention, ObjectRow, ObjectState, PayloadLocation, RetainedUntil};
-use crate::core::objects::offer::{ExaminedOffer, OfferContent, OfferOutcome, OfferRefusal};
+use crate::core::objects::offer::{ExaminedOffer, OfferContent, OfferOutcome, OfferRefusal, WaitingOffer};
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 
@@ -86,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Resumes offers that waited for memory, each client's in their order.
+    /// Resumes offers that waited for memory, each client's in their order: as many as one event may.
     pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self
             .exchange
@@ -95,6 +95,9 @@ impl Core {
             .get_mut(client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
+            if !self.exchange.deferred.may_serve() {
+                return self.exchange.asked.clients.put_offer_back(client, offer);
+            }
             let outcome = match self
                 .exchange
                 .take_up(client, offer.number, offer.bundle, offer.content(), fx)
@@ -102,9 +105,7 @@ impl Core {
                 Ok(taken) => Ok(taken),
                 Err(OfferRefusal::Failed(error)) => Err(error),
                 Err(OfferRefusal::Wait(shortage)) => {
-                    if let Some(state) = self.exchange.asked.clients.get_mut(client) {
-                        state.waiting_offers.push_front(offer);
-                    }
+                    self.exchange.asked.clients.put_offer_back(client, offer);
                     return self
                         .exchange
                         .memory
@@ -335,6 +336,13 @@ impl DurableOffers {
 }
 
 impl ClientTable {
+    /// Makes an offer the first that its client waits for again.
+    fn put_offer_back(&mut self, client: u32, offer: WaitingOffer) {
+        if let Some(state) = self.get_mut(client) {
+            state.waiting_offers.push_front(offer);
+        }
+    }
+
     /// Checks whether an offer is valid, independent of the contents of the pool.
     pub(in crate::core) fn examine(
         &self,
