@@ -208,11 +208,7 @@ impl WeightsHeader {
                 ));
             }
         }
-        Ok(LinkRows {
-            starts,
-            sources,
-            weights,
-        })
+        Ok(LinkRows::new(starts, sources, weights))
     }
 
     fn cells(&self, side: usize, rest: &mut &[u8]) -> Result<GridCells> {

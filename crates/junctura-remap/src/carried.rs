@@ -199,26 +199,22 @@ impl Weights {
     /// # Errors
     /// `InvalidArgument` for an unknown target point, and for a new number that is not below `sources`.
     pub fn arranged(&self, targets: &[u32], sources: u64, moved: impl Fn(u32) -> Option<u64>) -> Result<Self> {
-        let mut rows = LinkRows {
-            starts: vec![0],
-            sources: Vec::new(),
-            weights: Vec::new(),
-        };
+        let (mut starts, mut sources_at, mut weights) = (vec![0], Vec::new(), Vec::new());
         for &target in targets {
             if target as usize >= self.targets() {
                 return Err(invalid(format!("there is no target point {target}")));
             }
-            let (old, weights) = self.rows.row(target as usize);
+            let (old, parts) = self.rows.row(target as usize);
             for &source in old {
                 let new = moved(source).filter(|&new| new < sources && u32::try_from(new).is_ok());
                 let new = new.ok_or_else(|| invalid(format!("source point {source} has no new number")))?;
-                rows.sources.push(new as u32);
+                sources_at.push(new as u32);
             }
-            rows.weights.extend(weights);
-            rows.starts.push(rows.sources.len());
+            weights.extend(parts);
+            starts.push(sources_at.len());
         }
         Ok(Self {
-            rows,
+            rows: LinkRows::new(starts, sources_at, weights),
             shapes: [vec![sources], vec![targets.len() as u64]],
             cells: Default::default(),
             are_by_fraction: self.are_by_fraction,

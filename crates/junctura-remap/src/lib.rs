@@ -19,6 +19,7 @@ mod carried;
 mod conserve;
 mod course;
 mod links;
+mod sums;
 mod weights;
 
 pub use binary::{HEADER_BYTES, MAGIC};

@@ -3,6 +3,7 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::LINKS_MAX;
+use crate::sums::UniformRows;
 
 /// The weight of a source point in a target point. Points count from 0, in the order of the grid's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,9 +22,19 @@ pub(crate) struct LinkRows {
     pub(crate) starts: Vec<usize>,
     pub(crate) sources: Vec<u32>,
     pub(crate) weights: Vec<f64>,
+    pub(crate) uniform: UniformRows,
 }
 
 impl LinkRows {
+    pub(crate) fn new(starts: Vec<usize>, sources: Vec<u32>, weights: Vec<f64>) -> Self {
+        Self {
+            uniform: UniformRows::of(&starts, &weights),
+            starts,
+            sources,
+            weights,
+        }
+    }
+
     /// Sorts links. Links between the same points are summed in the order of their weights, so that the order of the
     /// given links does not matter. Links without weight are dropped.
     ///
@@ -44,11 +55,9 @@ impl LinkRows {
                 .cmp(&(other.target, other.source))
                 .then(one.weight.total_cmp(&other.weight))
         });
-        let mut rows = Self {
-            starts: vec![0; targets as usize + 1],
-            sources: Vec::with_capacity(links.len()),
-            weights: Vec::with_capacity(links.len()),
-        };
+        let mut starts = vec![0; targets as usize + 1];
+        let mut sources_at = Vec::with_capacity(links.len());
+        let mut weights = Vec::with_capacity(links.len());
         for same in sorted.chunk_by(|one, other| (one.target, one.source) == (other.target, other.source)) {
             let weight: f64 = same.iter().fold(0.0, |sum, link| sum + link.weight);
             if !weight.is_finite() {
@@ -58,15 +67,15 @@ impl LinkRows {
                 )));
             }
             if weight != 0.0 {
-                rows.starts[same[0].target as usize + 1] += 1;
-                rows.sources.push(same[0].source as u32);
-                rows.weights.push(weight);
+                starts[same[0].target as usize + 1] += 1;
+                sources_at.push(same[0].source as u32);
+                weights.push(weight);
             }
         }
         for row in 0..targets as usize {
-            rows.starts[row + 1] += rows.starts[row];
+            starts[row + 1] += starts[row];
         }
-        Ok(rows)
+        Ok(Self::new(starts, sources_at, weights))
     }
 
     /// Returns the links of one target point.
@@ -77,22 +86,18 @@ impl LinkRows {
 
     /// Returns the links that a rule, of target and source, keeps.
     pub(crate) fn kept(&self, keeps: impl Fn(usize, u32) -> bool) -> Self {
-        let mut rows = Self {
-            starts: vec![0],
-            sources: Vec::new(),
-            weights: Vec::new(),
-        };
+        let (mut starts, mut kept_sources, mut kept_weights) = (vec![0], Vec::new(), Vec::new());
         for row in 0..self.starts.len() - 1 {
             let (sources, weights) = self.row(row);
             for (&source, &weight) in sources.iter().zip(weights) {
                 if keeps(row, source) {
-                    rows.sources.push(source);
-                    rows.weights.push(weight);
+                    kept_sources.push(source);
+                    kept_weights.push(weight);
                 }
             }
-            rows.starts.push(rows.sources.len());
+            starts.push(kept_sources.len());
         }
-        rows
+        Self::new(starts, kept_sources, kept_weights)
     }
 }
 

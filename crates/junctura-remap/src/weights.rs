@@ -199,33 +199,14 @@ impl Weights {
             return Err(invalid(cause));
         }
         if how.missing.is_none() && how.norm != NormalizeBy::Fraction {
-            self.apply_without_missing(source, rows, into, how);
+            // NaN stays NaN in a sum: only such a sum is examined.
+            self.rows.sums(source, rows, into, |row| self.at(source, row, how));
         } else {
             for (row, value) in rows.zip(into) {
                 *value = self.at(source, row, how);
             }
         }
         Ok(())
-    }
-
-    /// The same, where nothing but NaN is missing and sums are not divided: NaN stays NaN in a sum, so only such a sum is looked at.
-    fn apply_without_missing(&self, source: &[f64], rows: Range<usize>, into: &mut [f64], how: ApplyOptions) {
-        let starts = &self.rows.starts[rows.start..=rows.end];
-        let mut begin = starts[0];
-        let mut sources = &self.rows.sources[begin..];
-        let mut weights = &self.rows.weights[begin..];
-        for ((row, &end), value) in rows.zip(&starts[1..]).zip(into) {
-            let (row_sources, others) = sources.split_at(end - begin);
-            let (row_weights, other_weights) = weights.split_at(end - begin);
-            (sources, weights, begin) = (others, other_weights, end);
-            let links = row_sources.iter().zip(row_weights);
-            let sum = links.fold(0.0, |sum, (&at, weight)| sum + weight * source[at as usize]);
-            *value = if row_sources.is_empty() || sum.is_nan() {
-                self.at(source, row, how)
-            } else {
-                sum
-            };
-        }
     }
 
     fn at(&self, source: &[f64], row: usize, how: ApplyOptions) -> f64 {
@@ -316,11 +297,11 @@ impl Weights {
         let starts = &self.rows.starts[rows.start..=rows.end];
         let links = starts[0]..starts[rows.len()];
         let part = Self {
-            rows: LinkRows {
-                starts: starts.iter().map(|start| start - links.start).collect(),
-                sources: self.rows.sources[links.clone()].iter().copied().map(moved).collect(),
-                weights: self.rows.weights[links].to_vec(),
-            },
+            rows: LinkRows::new(
+                starts.iter().map(|start| start - links.start).collect(),
+                self.rows.sources[links.clone()].iter().copied().map(moved).collect(),
+                self.rows.weights[links].to_vec(),
+            ),
             shapes: [vec![before], vec![rows.len() as u64]],
             cells: [
                 self.cells[0].of(&stretches),

@@ -32,6 +32,26 @@ pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
+/// Matrices whose target points all have as many links, and fields for them.
+fn uniform() -> impl Strategy<Value = (Case, Vec<f64>)> {
+    let sizes = (6_u64..30, 1_usize..20, 1_usize..7, any::<bool>());
+    let rows = sizes.prop_flat_map(|(sources, targets, links, is_one_weight)| {
+        let all: Vec<u64> = (0..sources).collect();
+        let row = prop::sample::subsequence(all, links);
+        let weights = prop::collection::vec(0.1..1.0_f64, if is_one_weight { 1 } else { 7 });
+        (prop::collection::vec(row, targets), weights, fields(sources))
+    });
+    rows.prop_map(|(rows, weights, field)| {
+        let targets = rows.len() as u64;
+        let links = (0..)
+            .zip(rows)
+            .flat_map(|(target, row)| row.into_iter().map(move |source| (target, source)));
+        let links = links.zip(weights.iter().cycle());
+        let link = |((target, source), &weight): ((u64, u64), _)| WeightLink { target, source, weight };
+        ((field.len() as u64, targets, links.map(link).collect()), field)
+    })
+}
+
 fn split(weights: &Weights, field: &[f64], parts: usize, how: ApplyOptions) -> Vec<f64> {
     let mut all = vec![0.0; weights.targets()];
     for part in 0..parts {
@@ -67,6 +87,19 @@ proptest! {
                     prop_assert!((found - sum).abs() <= 1e-9 * (1.0 + size));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn uniform_target_points_have_the_bits_of_others(((sources, targets, links), field) in uniform(), parts in 1_usize..5) {
+        let uniform = Weights::new(&links, &[sources], &[targets]).unwrap();
+        // One more target point, which has no links.
+        let others = Weights::new(&links, &[sources], &[targets + 1]).unwrap();
+        for norm in NORMS {
+            let how = ApplyOptions { norm, missing: None };
+            let expected = split(&others, &field, 1, how);
+            let found = split(&uniform, &field, parts, how);
+            prop_assert_eq!(bits(&found), bits(&expected[..targets as usize]));
         }
     }
 
