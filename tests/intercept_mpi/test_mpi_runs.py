@@ -39,10 +39,8 @@ def test_runs_of_any_length(
     size, rng = field.nbytes, random.Random(prod(shape))
     lengths = [0, 1, 4, 1000, ROW - 4, ROW, ROW + 4, ROW + 5, 2 * ROW, size // 2, size]
     runs = [(0, size), (1, size - 1), (size - 1, 1), (size - size // 3, size // 3)]
-    for length in lengths:
-        for step in (1, 4, 4 * shape[-1]):
-            if length <= size:
-                runs.append((rng.randint(0, (size - length) // step) * step, length))
+    for length in [length for length in lengths if length <= size]:
+        runs += [(rng.randint(0, (size - length) // step) * step, length) for step in (1, 4, 4 * shape[-1])]
     words = [str(number) for pair in runs for number in pair]
     program = compile_c(family, "runs", made)
     assert run(ranks(family, 1, program, "runs.bytes", *words), intercepted).stdout == "0 wrong\n"

@@ -26,8 +26,8 @@ struct object_source {
     uint64_t element;
     int dimensions;
     uint64_t shape[JMPI_DIMENSIONS_MAX];
-    /* A row is one index of dimension `along`, with one of each dimension before and all of those behind it. A tile has `rows`
-     * rows. */
+    /* A row is one index of dimension `along`, with one of each dimension before and all of those behind it. A tile has
+     * `rows` rows. */
     int along;
     uint64_t rows, inner;
     file_tile tiles[TILES_MAX];
