@@ -8,6 +8,8 @@
 
 /* Bytes that are received at once, and how many such tiles are kept: reads of short runs do not ask the pool each time. */
 #define TILE_BYTES ((uint64_t)4 << 20)
+/* A shorter run is read from a tile, which its neighbors are in. */
+#define RUN_BYTES_MIN ((uint64_t)2 << 20)
 enum { TILES_MAX = 4, HEAD_MAX = 64 << 20 };
 
 typedef struct file_tile {
@@ -24,7 +26,8 @@ struct object_source {
     uint64_t element;
     int dimensions;
     uint64_t shape[JMPI_DIMENSIONS_MAX];
-    /* A tile has `rows` indices of dimension `along`, one of each dimension before, and all of those behind it. */
+    /* A row is one index of dimension `along`, with one of each dimension before and all of those behind it. A tile has
+     * `rows` rows. */
     int along;
     uint64_t rows, inner;
     file_tile tiles[TILES_MAX];
@@ -154,23 +157,30 @@ static int receive(object_source *source, const uint64_t *starts, const uint64_t
     return code;
 }
 
-/* Tiles `first` to `last`, which are all in one row of tiles, are at `at` and have `bytes` bytes. */
-static void box_of(const object_source *source, uint64_t first, uint64_t last, uint64_t *starts, uint64_t *counts,
-                   uint64_t *at, uint64_t *bytes) {
-    uint64_t extent = source->shape[source->along], in_row = (extent + source->rows - 1) / source->rows;
-    uint64_t outer = first / in_row, from = first % in_row * source->rows, to = (last % in_row + 1) * source->rows;
-    to = to < extent ? to : extent;
-    *at = (outer * extent + from) * source->inner * source->element;
-    *bytes = (to - from) * source->inner * source->element;
+/* `count` rows from `row` on, which are all of one outer index: they are at `at` and have `bytes` bytes. */
+static void box_of_rows(const object_source *source, uint64_t row, uint64_t count, uint64_t *starts, uint64_t *counts,
+                        uint64_t *at, uint64_t *bytes) {
+    uint64_t extent = source->shape[source->along], outer = row / extent;
+    *at = row * source->inner * source->element;
+    *bytes = count * source->inner * source->element;
     for (int d = source->dimensions - 1; d > source->along; d--)
         starts[d] = 0, counts[d] = source->shape[d];
-    starts[source->along] = from;
-    counts[source->along] = to - from;
+    starts[source->along] = row % extent;
+    counts[source->along] = count;
     for (int d = source->along - 1; d >= 0; d--) {
         starts[d] = outer % source->shape[d];
         counts[d] = 1;
         outer /= source->shape[d];
     }
+}
+
+/* Tiles of one outer index begin anew. */
+static void box_of_tile(const object_source *source, uint64_t number, uint64_t *starts, uint64_t *counts, uint64_t *at,
+                        uint64_t *bytes) {
+    uint64_t extent = source->shape[source->along], in_row = (extent + source->rows - 1) / source->rows;
+    uint64_t from = number % in_row * source->rows, left = extent - from;
+    box_of_rows(source, number / in_row * extent + from, left < source->rows ? left : source->rows, starts, counts, at,
+                bytes);
 }
 
 static uint64_t tile_of(const object_source *source, uint64_t offset) {
@@ -192,7 +202,7 @@ static int tile(object_source *source, uint64_t number, file_tile **out) {
         oldest = one->used < oldest->used ? one : oldest;
     }
     uint64_t starts[JMPI_DIMENSIONS_MAX], counts[JMPI_DIMENSIONS_MAX], at, bytes;
-    box_of(source, number, number, starts, counts, &at, &bytes);
+    box_of_tile(source, number, starts, counts, &at, &bytes);
     if (!oldest->data && !(oldest->data = malloc(TILE_BYTES)))
         return JCT_LIMIT_EXCEEDED;
     oldest->number = UINT64_MAX;
@@ -216,23 +226,28 @@ static int check_version(object_source *source) {
     return is_same ? JCT_OK : JCT_GONE;
 }
 
-static int read_tiles(object_source *source, uint64_t offset, uint64_t bytes, unsigned char *to) {
+/* The whole rows that begin at an offset, are of one outer index, and fit into so many bytes. */
+static uint64_t rows_at(const object_source *source, uint64_t offset, uint64_t bytes) {
+    uint64_t of_row = source->inner * source->element, extent = source->shape[source->along];
+    uint64_t left = extent - offset / of_row % extent, rows = bytes / of_row;
+    return offset % of_row ? 0 : rows < left ? rows : left;
+}
+
+/* Long runs are received where they are wanted, and the rest by tiles. */
+static int read_rows(object_source *source, uint64_t offset, uint64_t bytes, unsigned char *to) {
     uint64_t starts[JMPI_DIMENSIONS_MAX], counts[JMPI_DIMENSIONS_MAX], at, length;
-    uint64_t in_row = (source->shape[source->along] + source->rows - 1) / source->rows;
+    uint64_t of_row = source->inner * source->element;
     while (bytes) {
-        uint64_t first = tile_of(source, offset), last = tile_of(source, offset + bytes - 1);
-        uint64_t row_end = first / in_row * in_row + in_row - 1;
-        last = last < row_end ? last : row_end;
-        box_of(source, first, last, starts, counts, &at, &length);
-        if (at == offset && last > first && at + length > offset + bytes)
-            box_of(source, first, --last, starts, counts, &at, &length);
+        uint64_t rows = rows_at(source, offset, bytes);
         int code;
-        if (at == offset && length <= bytes) {
+        if (rows * of_row >= RUN_BYTES_MIN || rows == source->shape[source->along]) {
+            box_of_rows(source, offset / of_row, rows, starts, counts, &at, &length);
             code = receive(source, starts, counts, to, length);
         } else {
-            file_tile *one;
-            code = tile(source, first, &one);
-            box_of(source, first, first, starts, counts, &at, &length);
+            file_tile *one = NULL;
+            uint64_t number = tile_of(source, offset);
+            code = tile(source, number, &one);
+            box_of_tile(source, number, starts, counts, &at, &length);
             length -= offset - at;
             length = length < bytes ? length : bytes;
             if (!code)
@@ -256,7 +271,7 @@ int jmpi_source_read(object_source *source, uint64_t offset, uint64_t bytes, voi
         return JCT_OK;
     pthread_mutex_lock(&source->lock);
     uint64_t received = source->received;
-    int code = read_tiles(source, offset, bytes, to);
+    int code = read_rows(source, offset, bytes, to);
     if (!code && received != source->received)
         code = check_version(source);
     pthread_mutex_unlock(&source->lock);
