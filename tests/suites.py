@@ -125,5 +125,6 @@ SUITES = [
     of_processes("site", *PYTEST, "tests/site/test_pages.py", needs=("reference",)),
     # A browser reserves more address space than any machine has memory.
     Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
+    Suite("runner", [*PYTEST, "tests/runner"]),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
 ]
