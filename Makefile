@@ -119,7 +119,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 .PHONY: build-ci
 build-ci: ## what tests run: all of it in the profile `ci`, and the Python package from it in .venv
 	@mkdir -p $(CARGO_TARGET_DIR)/ci
-	@cargo build --profile ci --workspace --all-targets --message-format=json-render-diagnostics >$(CARGO_TARGET_DIR)/ci/built.json
+	@RUSTC_WRAPPER=$(CURDIR)/tools/rustc_tests.sh cargo build --profile ci --workspace --all-targets --message-format=json-render-diagnostics >$(CARGO_TARGET_DIR)/ci/built.json
 	@tools/build_intercept.sh $(CARGO_TARGET_DIR)/ci strict
 	@$(PY) tools/develop.py ci
 

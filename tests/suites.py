@@ -47,7 +47,17 @@ BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 # Tests that hardly use a pool give the same result by any route to one.
-POOLLESS = ("test_store*", "test_load_store", "test_stub", "test_user_program")
+POOLLESS = (
+    "test_docstrings",
+    "test_field_[cfstv]*",
+    "test_import",
+    "test_load_store",
+    "test_remap_files",
+    "test_store*",
+    "test_structure",
+    "test_stub",
+    "test_user_program",
+)
 WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
 
 
