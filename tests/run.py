@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reports import Failures
 from suites import PROFILE, PYTHON, ROOT, SEED, SUITES, TARGET, Suite
 
 # Suites that run at the same time: one that builds, and those that wait.
@@ -49,23 +50,16 @@ class Outcome:
     # Crates of others that cargo compiled.
     compiled: int = 0
     remark: str = ""
-    # Output of the runner about failed tests.
-    told: list[str] = field(default_factory=list)
+    # Of the output, what explains failures.
+    failures: Failures = field(default_factory=Failures)
 
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|ignored)\b")
 PYTEST_END = re.compile(r"^=* ?\d+ (passed|failed|errors?|skipped)\b.* in [\d.]+s")
 OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
-# Where cargo begins what a failed test printed, pytest's line for one, and those of a suite that counts on its own;
-# a test that does not end, and where it is.
-FAILED_TEST = re.compile(
-    r"^(---- .* stdout ----|(FAILED|ERROR) .*|failed: .*|.*\btest \S+ has been running for over .*|hangs: .*)$"
-)
 # A crate that cargo compiles; one of ours has its folder behind it.
 COMPILED = re.compile(r"^ *(Compiling|Checking) \S+ v\S+(?P<ours> \(/.*\))?$")
 PROGRESS = re.compile(r"^ *(Compiling|Checking|Documenting|Downloaded|Downloading|Fresh|Blocking|Updating|Locking) ")
-LINES_TOLD_OF_EACH = 12
-LINES_TOLD = 60
 RUNNING: set[int] = set()
 BEGUN = time.monotonic()
 
@@ -85,22 +79,6 @@ def count(line: str, outcome: Outcome) -> None:
             outcome.skipped += int(number)
         else:
             outcome.failed += int(number)
-
-
-class Failures:
-    """Keeps, of the lines of a suite, those that name failed tests, and the first lines of the reason."""
-
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
-        self.more = 0
-
-    def take(self, line: str) -> None:
-        line = line.rstrip()
-        if FAILED_TEST.match(line):
-            self.more = LINES_TOLD_OF_EACH if line.startswith("----") else 1
-        if self.more > 0 and line and len(self.told) < LINES_TOLD:
-            self.told.append(line[:300])
-            self.more -= 1
 
 
 def show(text: str) -> None:
@@ -148,13 +126,12 @@ def run(suite: Suite) -> Outcome:
         outcome.remark = remark
         os.killpg(process.pid, signal.SIGKILL)
 
-    failures = Failures(outcome.told)
     guard = threading.Timer(suite.limit_s, end, [f"killed after {suite.limit_s} s"])
     guard.start()
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            take(line, outcome, failures)
+            take(line, outcome)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = code = os.waitstatus_to_exitcode(status)
     finally:
@@ -172,13 +149,13 @@ def run(suite: Suite) -> Outcome:
     return outcome
 
 
-def take(line: str, outcome: Outcome, failures: Failures) -> None:
+def take(line: str, outcome: Outcome) -> None:
     if compiled := COMPILED.match(line):
         outcome.compiled += not compiled["ours"]
     if not PROGRESS.match(line):
         show(f"{outcome.suite.name:<9}│ {line}")
         count(line, outcome)
-        failures.take(line)
+        outcome.failures.take(line)
 
 
 def size_of(folder: Path) -> int:
@@ -202,6 +179,8 @@ def environment() -> dict[str, str]:
     here |= {"PYO3_BUILD_EXTENSION_MODULE": "1"}
     # What is random is the same in every run, unless another seed is asked for.
     seeded = {"PROPTEST_RNG_SEED": SEED, **os.environ}
+    # Each of thousands of Python processes would compile all modules that it imports.
+    seeded.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**seeded, **here, "PYTHONUNBUFFERED": "1", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "1"}
 
 
@@ -232,7 +211,7 @@ def report(outcomes: list[Outcome]) -> bool:
     print(f"{'all':<22}{time.monotonic() - BEGUN:>9.1f}{processor:>11.1f}{'':>18}{skipped:>9}{compiled:>10}")
     print(f"disk: target {size_of(TARGET) / 2**30:.1f} GiB, .venv {size_of(ROOT / '.venv') / 2**30:.1f} GiB")
     for outcome in outcomes:
-        for line in outcome.told if outcome.failed else []:
+        for line in outcome.failures.lines() if outcome.failed else []:
             print(f"{outcome.suite.name}: {line}")
         if outcome.failed:
             print(f"{outcome.suite.name}: repeat with: tests/run.py {outcome.suite.name}")

@@ -1,8 +1,9 @@
 """The suites of ``tests/run.py``: what each runs, what it needs, and whether it builds or waits.
 
 A suite that *builds* keeps all cores busy; one that *waits* starts processes and leaves the cores idle for much of
-its time. One builder and some waiters run at the same time. All of Rust is compiled once, by ``build``, with the
-profile ``ci``; suites run what it has built, directly, so that none waits for cargo's lock.
+its time. One builder and some waiters run at the same time. All of Rust is compiled once, by ``compile``, with the
+profile ``ci``, while ``setup`` installs what the suites use. Suites run what was built, directly, so that none waits
+for cargo's lock.
 """
 
 from __future__ import annotations
@@ -47,11 +48,21 @@ BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
 # Tests that hardly use a pool give the same result by any route to one.
-POOLLESS = ("test_store*", "test_load_store", "test_stub", "test_user_program")
+POOLLESS = (
+    "test_docstrings",
+    "test_field_[cfstv]*",
+    "test_import",
+    "test_load_store",
+    "test_remap_files",
+    "test_store*",
+    "test_structure",
+    "test_stub",
+    "test_user_program",
+)
 WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
 
 
-def builds(name: str, *command: str, needs: tuple[str, ...] = (), memory_is_limited: bool = True) -> Suite:
+def builds(name: str, *command: str, needs: tuple[str, ...] = ("setup",), memory_is_limited: bool = True) -> Suite:
     """A suite that keeps all cores busy."""
     return Suite(name, list(command), needs=list(needs), builds=True, memory_is_limited=memory_is_limited)
 
@@ -84,7 +95,10 @@ TOURS = ("README.md", "docs/guide/first-steps.md")
 
 # Builders run in this order; among waiters, the longest first.
 SUITES = [
-    builds("build", "make", "build-ci"),
+    # apt-get closes as many descriptors as it may have open, whenever it starts a program.
+    Suite("setup", ["bash", "-c", "ulimit -Sn 4096; exec tools/setup.sh dev"], memory_is_limited=False),
+    builds("compile", "make", "compile-ci", needs=()),
+    builds("build", "make", "build-ci", needs=("compile", "setup")),
     builds("servers", "tools/setup.sh", "servers"),
     builds("sanitizers", "tools/sanitizers.sh", memory_is_limited=False),
     builds("lint", "make", "lint"),
@@ -125,5 +139,6 @@ SUITES = [
     of_processes("site", *PYTEST, "tests/site/test_pages.py", needs=("reference",)),
     # A browser reserves more address space than any machine has memory.
     Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
+    Suite("runner", [*PYTEST, "tests/runner"], needs=["setup"]),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
 ]

@@ -316,7 +316,8 @@ CBINDGEN=0.29.4
 has_cbindgen() { [ "$(.tools/bin/cbindgen --version 2>/dev/null)" = "cbindgen $CBINDGEN" ]; }
 
 cbindgen() {
-    cargo install --quiet --locked --version "$CBINDGEN" --root .tools cbindgen ||
+    # It runs for a second; to optimize it would take a minute and a half.
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 cargo install --quiet --locked --version "$CBINDGEN" --root .tools cbindgen ||
         say "cbindgen cannot be had here (see .tools/log/cbindgen): the header of C is not compared"
 }
 
