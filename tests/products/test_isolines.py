@@ -118,6 +118,23 @@ def test_a_noisy_field_has_no_more_labels_than_there_is_room_for() -> None:
     assert 10 < len(labels) < most
 
 
+def test_no_label_stands_out_from_a_globe_or_the_map() -> None:
+    high = wide = 400
+    y, x = np.mgrid[:high, :wide]
+    values = waves(high, wide)
+    values[np.hypot(y - 200, x - 200) > 190] = np.nan
+    for shown in (values, waves(high, wide)):
+        pixels = np.zeros((values.size, 4), np.uint8)
+        labels = isolines.draw(pixels, shown, [(float(level), INKS) for level in LEVELS], 0, 1.0)
+        assert len(labels) > 5
+        for label in labels:
+            half, tall = width(label.words, label.size) / 2, 0.6 * label.size
+            sine, cosine = np.sin(np.radians(label.angle)), np.cos(np.radians(label.angle))
+            for end, side in itertools.product((-half, half), (-tall, tall)):
+                row, column = label.y - end * sine + side * cosine, label.x + end * cosine + side * sine
+                assert 0 <= row < high and 0 <= column < wide and np.isfinite(shown[int(row), int(column)])
+
+
 def test_ink_is_put_on_as_numpy_does() -> None:
     random = np.random.default_rng(2)
     ground = random.integers(0, 256, (5000, 4), np.uint8)

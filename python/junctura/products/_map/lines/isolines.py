@@ -28,6 +28,8 @@ _STRENGTH, _VEIL, _VEIL_OF_LETTERS = 0.9, 0.4, 0.7
 # Lines nearer than so many pixels fade.
 _FADE_PX = 3.0
 _SIZE = 12.5
+# Half the height of a label, of the size of its letters.
+_TALL = 0.62
 # In units: distances between labels, of one line and of others, and how far from it a line may bend along its label.
 _APART_SAME, _APART, _BEND = 260.0, 64.0, 2.2
 _CANDIDATES = 300
@@ -46,7 +48,7 @@ class Label:
 
     def pixels(self, high: int, wide: int) -> npt.NDArray[np.intp]:
         """Those of a map of this size that it covers, counted row by row."""
-        half, tall = width(self.words, self.size) / 2 + self.size * 0.25, self.size * 0.62
+        half, tall = width(self.words, self.size) / 2 + self.size * 0.25, self.size * _TALL
         reach = int(half + tall) + 1
         rows = np.arange(max(int(self.y) - reach, 0), min(int(self.y) + reach, high))[:, None]
         columns = np.arange(max(int(self.x) - reach, 0), min(int(self.x) + reach, wide))
@@ -114,9 +116,23 @@ def _straight(values: Singles, level: float, crossing: Indices, long: float, uni
         bend = np.max(np.abs(values[y, x] - level) / most, axis=0)
     order = np.argsort(bend, kind="stable")
     # Where a value is missing, it is not less.
-    kept = order[bend[order] < _BEND * unit]
+    kept = order[(bend[order] < _BEND * unit) & _has_room(values, rows, columns, across, along, long, unit)[order]]
     angles = (np.degrees(np.arctan2(-along, across)) + 90) % 180 - 90
     return np.stack([columns, rows, angles])[:, kept]
+
+
+def _has_room(
+    values: Singles, rows: Indices, columns: Indices, across: Singles, along: Singles, long: float, unit: float
+) -> npt.NDArray[np.bool_]:
+    """Whether a label at each place, along its line, is within the map and on values: none stands out from a globe."""
+    high, wide = values.shape
+    ends, sides = (np.array(one)[:, None] for one in ([-0.5, -0.5, 0.5, 0.5], [-1, 1, -1, 1]))
+    tall = _TALL * _SIZE * unit
+    y = np.round(rows + ends * long * along + sides * tall * across)
+    x = np.round(columns + ends * long * across - sides * tall * along)
+    is_within = (y >= 0) & (y < high) & (x >= 0) & (x < wide)
+    at = np.clip(y, 0, high - 1).astype(np.intp), np.clip(x, 0, wide - 1).astype(np.intp)
+    return np.asarray((is_within & np.isfinite(values[at])).all(axis=0))
 
 
 def _apart(
