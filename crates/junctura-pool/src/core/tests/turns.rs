@@ -109,9 +109,9 @@ fn nothing_is_broken_for_requests_that_are_served_in_the_next_turn() {
         require.name = Some("r".into());
         require.breaks_on_full = true;
     });
-    world.lease(p, 1, 60_000, None);
+    world.lease(p, 1, 64 << 10, None);
     for number in 1..=4 {
-        world.offer(d, number, &format!("n{number}"), &"x".repeat(5000), 1);
+        world.offer(d, number, &format!("n{number}"), &"x".repeat(4000), 1);
     }
     assert_eq!(world.core.stat().objects.visible, 0);
     world.leave(p);
