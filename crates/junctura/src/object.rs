@@ -507,6 +507,18 @@ impl Object {
         let _ = self.origin.was_released();
     }
 
+    /// Releases it and notifies the server with the next request or release.
+    pub(crate) fn release_with_next(mut self) {
+        if let PayloadSource::Archived(_) = self.arrived.place {
+            return;
+        }
+        self.arrived.place = PayloadSource::Empty;
+        let body = mem::take(&mut self.arrived.body);
+        self.origin.connection.release_with_next(self.arrived.holding, body);
+        self.hold = ObjectHold::Nothing;
+        self.origin.held.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Gives it back uncompleted: the group or requirement through which it was received redelivers it to its next
     /// reader, marked as [`Object::redelivered`]. An object that was received otherwise is released.
     ///

@@ -18,6 +18,7 @@ mod bundle;
 mod durable;
 mod ended;
 mod ended_elsewhere;
+mod exchange;
 mod follow;
 mod fused;
 mod group;

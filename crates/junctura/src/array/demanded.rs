@@ -5,14 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use junctura_copy::Gather;
 use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema, list_items};
 
 use super::claim;
+use super::expected::RequestedPieces;
 use super::head::{ArrayHead, piece_of};
 use super::memory::ArrayMemory;
 use super::plans::WantedPart;
 use super::{labels, missing, packed};
+use crate::connection::unexpected;
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -321,6 +324,31 @@ impl DemandedArray {
     }
 
     fn take_to(&self, part: &ArrayPart<'_>, mine: &mut ArrayMemory<'_>, threads: usize) -> Result<()> {
+        self.take_with(part, mine, threads, RequestedPieces::default())
+            .map(drop)
+    }
+
+    /// As [`Self::take_to`], with pieces that were requested together with the array. Returns the ranks of the pieces that it
+    /// needed, if the key of the array identifies them.
+    pub(super) fn take_requested(
+        &self,
+        part: &ArrayPart<'_>,
+        mine: &mut ArrayMemory<'_>,
+        requested: RequestedPieces,
+    ) -> Result<Vec<u64>> {
+        let gather = self.take_with(part, mine, 1, requested)?;
+        let are_known = matches!(&self.how, DemandTerms::Pieces { head, .. } if head.epoch.is_none());
+        let gather = gather.filter(|_| are_known);
+        Ok(gather.map_or_else(Vec::new, |gather| gather.peers().to_vec()))
+    }
+
+    fn take_with(
+        &self,
+        part: &ArrayPart<'_>,
+        mine: &mut ArrayMemory<'_>,
+        threads: usize,
+        mut requested: RequestedPieces,
+    ) -> Result<Option<Arc<Gather>>> {
         let nowhere = vec![0; part.layout.shape().len()];
         let origin = if part.origin.is_empty() { &nowhere } else { part.origin };
         let elements = (self.element(), part.element.unwrap_or_else(|| self.element()));
@@ -336,7 +364,7 @@ impl DemandedArray {
         if let DemandTerms::Pieces { head, piece_of } = &self.how
             && packed::take(self, &wanted, (piece_of, head.epoch), mine)?
         {
-            return Ok(());
+            return Ok(None);
         }
         let gather = plans.gather(&wanted, || self.check_claim())?;
         match &self.how {
@@ -345,15 +373,42 @@ impl DemandedArray {
                 let payload = labels::without(self.object.payload());
                 let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| payload).collect();
                 gather.check(&pieces)?;
-                gather.run(&pieces, mine.get()?, threads)
+                gather.run(&pieces, mine.get()?, threads)?;
             }
             DemandTerms::Pieces { head, piece_of } => {
-                let pieces = self.pieces(gather.peers(), piece_of, head.epoch)?;
+                let pieces = self.pieces(gather.peers(), (piece_of, head.epoch), &mut requested)?;
                 let payloads: Vec<&[u8]> = pieces.iter().map(Object::payload).collect();
                 gather.check(&payloads)?;
-                gather.run(&payloads, mine.get()?, threads)
+                gather.run(&payloads, mine.get()?, threads)?;
+                // The array, which is held, is released after them.
+                pieces.into_iter().for_each(Object::release_with_next);
             }
         }
+        Ok(Some(gather))
+    }
+
+    /// Returns whether its pieces have this layout and element type, and are in memory of this machine.
+    pub(super) fn is_here(&self, layout: &Layout, element: Element) -> bool {
+        let DemandTerms::Pieces { head, .. } = &self.how else {
+            return false;
+        };
+        let is_local = self.pool.connection().is_ok_and(|connection| !connection.is_network());
+        is_local && head.element == element && *head.layout == *layout && head.epoch.is_none()
+    }
+
+    /// Returns the piece of one rank.
+    ///
+    /// # Errors
+    /// As [`Self::take_into`].
+    pub(super) fn piece(&self, rank: u64, requested: &mut RequestedPieces) -> Result<Object> {
+        let DemandTerms::Pieces { head, piece_of } = &self.how else {
+            let cause = "it was not offered in pieces";
+            return Err(Error::new(Code::InvalidArgument, self.object.key(), cause));
+        };
+        let piece = self.pieces(&[rank], (piece_of, head.epoch), requested)?.pop();
+        let piece = piece.ok_or_else(|| unexpected("no piece"))?;
+        claim::check_length(&head.layout, head.element, rank, piece.payload().len() as u64)?;
+        Ok(piece)
     }
 
     /// Compares the claimed size of the array with its payload.
@@ -391,10 +446,18 @@ impl DemandedArray {
     }
 
     /// Demands the pieces of these ranks. They are retained as long as the array, which is held.
-    fn pieces(&self, ranks: &[u64], piece_of: &str, epoch: Option<i64>) -> Result<Vec<Object>> {
+    fn pieces(
+        &self,
+        ranks: &[u64],
+        (piece_of, epoch): (&str, Option<i64>),
+        requested: &mut RequestedPieces,
+    ) -> Result<Vec<Object>> {
         // Only from the pool: a store behind it has no pieces.
         let connection = self.pool.connection()?;
-        let ask = |rank: &u64| {
+        let mut ask = |rank: &u64| {
+            if let Some(arrived) = requested.take(*rank) {
+                return Ok(Pending::known(&connection, Ok(arrived)));
+            }
             let name = PieceIdentity::new(piece_of, epoch, *rank);
             begin_demand(
                 &connection,

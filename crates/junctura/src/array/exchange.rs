@@ -1,6 +1,7 @@
 //! One rank's side of an array exchange: states once the settings that are the same in every step.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Given, IntoGiven, Result, Retention};
 
 use super::demanded::{ArrayPart, DemandedArray};
+use super::expected::{ExpectedPieces, RequestedPieces};
+use super::memory::ArrayMemory;
 use super::offering::ArrayPiece;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -51,6 +54,15 @@ pub struct Exchange {
     schema: Option<String>,
     retention: Option<Retention>,
     common: Vec<(String, String)>,
+    expected: Arc<ExpectedPieces>,
+}
+
+/// Consecutive elements in the piece of one rank of the producers.
+pub(super) struct PieceStretch {
+    /// The layout that the producers must have.
+    pub(super) layout: Arc<Layout>,
+    pub(super) rank: u64,
+    pub(super) bytes: Range<usize>,
 }
 
 impl Exchange {
@@ -72,6 +84,7 @@ impl Exchange {
             schema: None,
             retention: None,
             common: Vec::new(),
+            expected: Arc::default(),
         })
     }
 
@@ -176,7 +189,15 @@ impl Exchange {
         key: impl IntoIterator<Item = (&'a str, V)>,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>> {
-        self.demand(key, timeout)?.take(&self.part())
+        let mut mine = Vec::new();
+        let mut memory = ArrayMemory::New {
+            bytes: self.bytes(),
+            into: &mut mine,
+        };
+        self.get_to(key, timeout, &mut memory)?;
+        // All of the part may be padding.
+        memory.get()?;
+        Ok(mine)
     }
 
     /// As [`Exchange::get`], into the caller's memory.
@@ -199,26 +220,66 @@ impl Exchange {
             );
             return Err(Error::new(Code::InvalidArgument, "exchange", cause));
         }
-        self.demand(key, timeout)?.take_into(&self.part(), mine, 1)
+        self.get_to(key, timeout, &mut ArrayMemory::Mine(mine))
+    }
+
+    fn get_to<'a, V: IntoGiven<'a>>(
+        &'a self,
+        key: impl IntoIterator<Item = (&'a str, V)>,
+        timeout: Option<Duration>,
+        mine: &mut ArrayMemory<'_>,
+    ) -> Result<()> {
+        let (array, requested) = self.demand(key, timeout)?;
+        self.take(&array, mine, requested)
+    }
+
+    /// Calls `read` with the elements of the rank's part: in the memory of their producer if they are a stretch of one of its
+    /// pieces, else in `room`.
+    pub(super) fn read<'a, V: IntoGiven<'a>, T>(
+        &'a self,
+        key: impl IntoIterator<Item = (&'a str, V)>,
+        timeout: Option<Duration>,
+        (stretch, room): (Option<&PieceStretch>, &mut Vec<u8>),
+        read: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let (array, mut requested) = self.demand(key, timeout)?;
+        if let Some(stretch) = stretch.filter(|stretch| array.is_here(&stretch.layout, self.element)) {
+            let piece = array.piece(stretch.rank, &mut requested)?;
+            self.expected.expect(&[stretch.rank]);
+            let outcome = read(&piece.payload()[stretch.bytes.clone()]);
+            piece.release_with_next();
+            return outcome;
+        }
+        room.resize(self.bytes(), 0);
+        self.take(&array, &mut ArrayMemory::Mine(room), requested)?;
+        read(room)
     }
 
     fn demand<'a, V: IntoGiven<'a>>(
         &'a self,
         key: impl IntoIterator<Item = (&'a str, V)>,
         timeout: Option<Duration>,
-    ) -> Result<DemandedArray> {
-        let target = Target::key(self.about(key));
-        let target = match &self.schema {
-            Some(name) => target.in_schema(name.as_str()),
-            None => target,
-        };
-        self.pool.demand_array(target, timeout)
+    ) -> Result<(DemandedArray, RequestedPieces)> {
+        let target = self.target(key);
+        let requested = self.expected.request(&self.pool, &target, timeout)?;
+        Ok((self.pool.demand_array(target, timeout)?, requested))
     }
 
-    fn part(&self) -> ArrayPart<'_> {
-        ArrayPart {
+    fn take(&self, array: &DemandedArray, mine: &mut ArrayMemory<'_>, requested: RequestedPieces) -> Result<()> {
+        let part = ArrayPart {
             element: Some(self.element),
             ..ArrayPart::of(&self.layout, self.rank)
+        };
+        let needed = array.take_requested(&part, mine, requested)?;
+        self.expected.expect(&needed);
+        Ok(())
+    }
+
+    fn target<'a, V: IntoGiven<'a>>(&'a self, key: impl IntoIterator<Item = (&'a str, V)>) -> Target<'a> {
+        let target = Target::key(self.about(key));
+        match &self.schema {
+            Some(name) => target.in_schema(name.as_str()),
+            None => target,
         }
     }
 

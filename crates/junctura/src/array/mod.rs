@@ -15,6 +15,7 @@
 mod claim;
 mod demanded;
 mod exchange;
+mod expected;
 mod head;
 mod labels;
 mod memory;

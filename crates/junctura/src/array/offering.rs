@@ -1,5 +1,7 @@
 //! Offers of array pieces.
 
+mod at_once;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -109,7 +111,8 @@ impl OpenArrays {
             let is_over = |one: &OpenArray| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
             self.lock().retain(|one| !is_over(one));
         }
-        // Ending a bundle may wait for the server: no lock is held.
+        over.iter().for_each(|one| one.bundle.leave_if_complete());
+        // Ending another bundle may wait for the server: no lock is held.
         drop(over);
         open.into_iter().find(|one| one.bundle.path() == Some(path))
     }
@@ -398,8 +401,18 @@ impl<'p> PieceOffer<'p> {
 
     /// Offers a copy.
     fn copy(&self, mine: &[u8]) -> Result<()> {
-        let Some(bundle) = self.bundle(mine)? else {
-            return Ok(());
+        let about = self.about();
+        let bundle = match self.open(&about)? {
+            Some(bundle) => bundle,
+            None => {
+                if let Some(offered) = self.offer_at_once(&about, mine) {
+                    return offered;
+                }
+                match self.bundle(about, mine)? {
+                    Some(bundle) => bundle,
+                    None => return Ok(()),
+                }
+            }
         };
         if self.has_elements() {
             match self.stage_copy(&bundle, mine) {
@@ -413,8 +426,13 @@ impl<'p> PieceOffer<'p> {
     /// Offers memory of the pool.
     fn give(&self, mine: Allocation) -> Result<()> {
         mine.must_be_of(&self.scope.connection)?;
-        let Some(bundle) = self.bundle(&mine)? else {
-            return Ok(());
+        let about = self.about();
+        let bundle = match self.open(&about)? {
+            Some(bundle) => bundle,
+            None => match self.bundle(about, &mine)? {
+                Some(bundle) => bundle,
+                None => return Ok(()),
+            },
         };
         if self.has_elements() {
             let ready = mine.into_ready();
@@ -426,21 +444,20 @@ impl<'p> PieceOffer<'p> {
         self.stage_head(&bundle)
     }
 
-    /// Returns the bundle of the array; `None` if the array is complete with this piece. Blocks.
-    fn bundle(&self, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
-        let about = self.about();
-        if let Some(bundle) = self.open(&about)? {
-            return Ok(Some(bundle));
-        }
+    /// Opens the bundle of the array; `None` if the array is complete with this piece. Blocks.
+    fn bundle(&self, about: About, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         match self.begin_open(&about).and_then(Pending::wait) {
             Ok(bundle) => self.keep(bundle, about).map(Some),
-            Err(error) => {
-                if self.is_late(error)? {
-                    self.must_be_the_same(mine)?;
-                }
-                Ok(None)
-            }
+            Err(error) => self.come_late(error, mine).map(|()| None),
         }
+    }
+
+    /// Accepts the error that the bundle of the array cannot be opened if the array is complete with this piece.
+    fn come_late(&self, error: Error, mine: &[u8]) -> Result<()> {
+        if self.is_late(error)? {
+            self.must_be_the_same(mine)?;
+        }
+        Ok(())
     }
 
     /// Opens the bundle of the array, or joins the ranks that have it open.

@@ -52,6 +52,11 @@ impl PoolConnection {
         state.send().map(|_| ())
     }
 
+    /// Begins a conversation whose request is sent with the next one.
+    pub(crate) fn post_with_next(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
+        self.ask(talk, request).map(|(_, number)| number)
+    }
+
     /// Begins a conversation without waiting.
     pub(crate) fn post(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
         let (mut state, number) = self.ask(talk, request)?;
@@ -133,6 +138,13 @@ impl PoolConnection {
             // If the socket is full, it is sent with the next request.
             let _ = state.send();
         }
+        self.settle(&mut state);
+    }
+
+    /// Gives an object back with the next message.
+    pub(crate) fn release_with_next(&self, holding: ReleasedHolding, body: Vec<u8>) {
+        let Ok(mut state) = self.lock() else { return };
+        state.release(holding, body);
         self.settle(&mut state);
     }
 

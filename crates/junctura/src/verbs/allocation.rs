@@ -353,16 +353,9 @@ impl PoolConnection {
     /// either, waits for the first of two events: slots become free, or a segment arrives.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
         self.must_take(bytes)?;
-        let mut state = self.lock()?;
-        state.alive()?;
-        if let Some(taken) = state.segments.take(bytes) {
-            return taken;
-        }
-        // Slots may have become free without a thread having read that.
-        let (mut state, looked) = self.glance(state);
-        looked?;
+        let (mut state, mut taken) = self.find_slot(bytes)?;
         loop {
-            if let Some(taken) = state.segments.take(bytes) {
+            if let Some(taken) = taken {
                 return taken;
             }
             let found;
@@ -370,7 +363,28 @@ impl PoolConnection {
             if let LeaseOutcome::Slot(segment, slot) = found? {
                 return Ok((segment, slot));
             }
+            taken = state.segments.take(bytes);
         }
+    }
+
+    /// Returns memory for a payload if a slot is free. Does not block.
+    pub(crate) fn allocate_at_hand(self: &Arc<Self>, bytes: usize) -> Result<Option<Allocation>> {
+        let taken = self.find_slot(bytes as u64)?.1.transpose()?;
+        Ok(taken.map(|(segment, slot)| Allocation::of_slot(self, segment, slot)))
+    }
+
+    /// Takes a free slot, and keeps the lock.
+    fn find_slot(&self, bytes: u64) -> Result<(Guard<'_>, Option<Result<(u32, SlotMut)>>)> {
+        let mut state = self.lock()?;
+        state.alive()?;
+        if let Some(taken) = state.segments.take(bytes) {
+            return Ok((state, Some(taken)));
+        }
+        // Slots may have become free without a thread having read that.
+        let (mut state, looked) = self.glance(state);
+        looked?;
+        let taken = state.segments.take(bytes);
+        Ok((state, taken))
     }
 
     /// # Errors

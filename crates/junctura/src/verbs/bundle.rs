@@ -5,6 +5,7 @@
 //! sees them until the bundle is complete. Then all members become visible together, under consecutive versions in key
 //! order.
 
+mod opening;
 mod progress;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload, PreparedOffer};
 use crate::verbs::pipeline::Pipeline;
+pub(crate) use opening::{FirstMember, OpenedBundle, open_path_with};
 pub(crate) use progress::BundleProgress;
 
 /// Options for opening a bundle with a path. Options that are set by several openers must agree; each opener may leave
@@ -314,18 +316,22 @@ fn begin_open(
         &request,
         StreamStop::End,
         |connection, number, said| match said {
-            RequestOutcome::Letter(ServerMessage::Began(_)) => Ok(Bundle {
-                connection: Arc::clone(connection),
-                number,
-                progress: Arc::new(BundleProgress::new(connection, path, number)),
-                arrays: OpenArrays::default(),
-            }),
+            RequestOutcome::Letter(ServerMessage::Began(_)) => Ok(Bundle::began(connection, path, number)),
             _ => Err(unexpected("no beginning")),
         },
     )
 }
 
 impl Bundle {
+    fn began(connection: &Arc<PoolConnection>, path: Option<String>, number: u64) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            number,
+            progress: Arc::new(BundleProgress::new(connection, path, number)),
+            arrays: OpenArrays::default(),
+        }
+    }
+
     /// Returns its path, if it has one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
@@ -626,6 +632,11 @@ impl Bundle {
         Ok(self.connection.terms(options)?.within(self.number))
     }
 
+    /// Leaves the bundle if it is complete: with the next request, without waiting.
+    pub(crate) fn leave_if_complete(&self) {
+        self.progress.leave_if_complete();
+    }
+
     pub(crate) fn is_of(&self, connection: &Arc<PoolConnection>) -> bool {
         Arc::ptr_eq(&self.connection, connection)
     }
@@ -645,6 +656,9 @@ impl Awaited for Bundle {
 
 impl Drop for Bundle {
     fn drop(&mut self) {
+        if self.progress.leave_if_complete() {
+            return;
+        }
         // Requests may still wait for the bundle. Without a server there is nothing to leave.
         let _ = self.progress.begin_leave().map(|leave| end_by(&self.connection, leave));
     }

@@ -252,17 +252,28 @@ pub(crate) fn begin(
     timeout: Option<Duration>,
     through: &DemandThrough<'_>,
 ) -> Result<Pending<Object>> {
-    let request = request(target, timeout, through);
-    let pending = connection.pend(
-        ExchangeKind::Once,
-        &request,
-        StreamStop::Cancel,
-        |connection, _, said| match said {
-            RequestOutcome::Letter(letter) => object(connection, letter),
-            RequestOutcome::Acknowledged(_) => Err(unexpected("no object for a demand")),
-        },
-    );
-    pending.map(|pending| pending.undone_by(give_back))
+    let number = connection.post(ExchangeKind::Once, &request(target, timeout, through))?;
+    Ok(pending(connection, number))
+}
+
+/// As [`begin_demand`], sent with the next request.
+pub(crate) fn begin_with_next(
+    connection: &Arc<PoolConnection>,
+    target: &Target<'_>,
+    timeout: Option<Duration>,
+    through: &DemandThrough<'_>,
+) -> Result<Pending<Object>> {
+    let request = request(connection.resolve(target)?, timeout, through);
+    let number = connection.post_with_next(ExchangeKind::Once, &request)?;
+    Ok(pending(connection, number))
+}
+
+fn pending(connection: &Arc<PoolConnection>, number: u64) -> Pending<Object> {
+    let pending = connection.pending(number, StreamStop::Cancel, |connection, _, said| match said {
+        RequestOutcome::Letter(letter) => object(connection, letter),
+        RequestOutcome::Acknowledged(_) => Err(unexpected("no object for a demand")),
+    });
+    pending.undone_by(give_back)
 }
 
 fn request<'a>(target: body::TargetBody<'a>, timeout: Option<Duration>, through: &DemandThrough<'a>) -> Request<'a> {

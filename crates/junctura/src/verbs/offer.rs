@@ -215,6 +215,14 @@ impl OfferTerms {
         }
     }
 
+    /// Returns the same terms for a member that replaces no earlier one.
+    pub(crate) fn once(self) -> Self {
+        Self {
+            flags: self.flags | ONCE,
+            ..self
+        }
+    }
+
     pub(crate) fn is_durable(self) -> bool {
         self.flags & DURABLE != 0
     }
@@ -228,7 +236,7 @@ pub(crate) enum OfferedPayload<'a> {
 }
 
 impl OfferedPayload<'_> {
-    fn slot(&self) -> Option<SlotId> {
+    pub(crate) fn slot(&self) -> Option<SlotId> {
         match self {
             OfferedPayload::Inline(_) => None,
             OfferedPayload::Slot { slot, .. } => Some(*slot),

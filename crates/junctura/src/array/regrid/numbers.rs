@@ -25,6 +25,14 @@ pub(super) fn doubles(bytes: &[u8], element: Element) -> Cow<'_, [f64]> {
     }
 }
 
+/// Returns the elements as doubles in place; `None`: they are of another type, or not aligned.
+pub(super) fn doubles_mut(bytes: &mut [u8], element: Element) -> Option<&mut [f64]> {
+    if element.kind == ElementKind::F32 {
+        return None;
+    }
+    <[f64]>::mut_from_bytes(bytes).ok()
+}
+
 /// Returns doubles as elements; `room` is memory for those that need a conversion.
 pub(super) fn bytes<'v>(values: &'v [f64], element: Element, room: &'v mut Vec<u8>) -> &'v [u8] {
     if element.kind != ElementKind::F32 {

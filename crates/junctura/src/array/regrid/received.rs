@@ -9,7 +9,7 @@ use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_remap::{ApplyOptions, CarriedTarget, Weights};
 
 use super::{CarriedList, RegridTerms, invalid, numbers, points};
-use crate::array::exchange::Exchange;
+use crate::array::exchange::{Exchange, PieceStretch};
 use crate::pool::Pool;
 
 /// A layout with more runs takes longer to plan than the values between them take to travel.
@@ -40,6 +40,14 @@ const RUNS_MAX: usize = 256;
 /// ```
 pub struct RegridTarget {
     exchange: Exchange,
+    /// What it receives, if that is a stretch of one piece: it is then read in place.
+    stretch: Option<PieceStretch>,
+    received: Vec<u8>,
+    part: TargetPart,
+}
+
+/// The rank's part of the target, made of received values.
+struct TargetPart {
     element: Element,
     how: ApplyOptions,
     /// Elements of its memory that are received as they are, and where.
@@ -53,7 +61,6 @@ pub struct RegridTarget {
     fingerprints: Vec<u64>,
     room: usize,
     values: Vec<f64>,
-    received: Vec<u8>,
 }
 
 /// Values behind each other, and their elements behind each other in the rank's memory.
@@ -103,17 +110,20 @@ impl RegridTarget {
         let layout = taken(&list.layout, &runs.runs)?;
         Ok(Self {
             exchange: Exchange::new(pool, &Arc::new(layout), 0, element)?,
-            element,
-            how: list.how,
-            sums: copied(sums),
-            values: vec![0.0; rows.targets()],
-            rows,
-            slots: copied((0..).zip(slots)),
-            missing,
-            fingerprint: list.fingerprint,
-            fingerprints,
-            room: target.room(rank) as usize,
-            received: vec![0; runs.length as usize * element.kind.bytes()],
+            stretch: list.stretch(&runs.runs, element),
+            received: Vec::new(),
+            part: TargetPart {
+                element,
+                how: list.how,
+                sums: copied(sums),
+                values: Vec::new(),
+                rows,
+                slots: copied((0..).zip(slots)),
+                missing,
+                fingerprint: list.fingerprint,
+                fingerprints,
+                room: target.room(rank) as usize,
+            },
         })
     }
 
@@ -127,7 +137,7 @@ impl RegridTarget {
     /// Returns the size of the rank's memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.room * self.element.kind.bytes()
+        self.part.room * self.part.element.kind.bytes()
     }
 
     /// Receives the rank's part of the field with this key on the target grid. Blocks until all ranks of the source have put their
@@ -149,30 +159,53 @@ impl RegridTarget {
             );
             return Err(invalid(cause));
         }
-        self.exchange
-            .get_into(key, timeout, &mut self.received)
-            .map_err(explained)?;
-        let received = numbers::doubles(&self.received, self.element);
-        if self
-            .fingerprints
-            .iter()
-            .any(|&place| received[place as usize].to_bits() != self.fingerprint.to_bits())
-        {
+        let Self {
+            exchange,
+            stretch,
+            received,
+            part,
+        } = self;
+        let write = |received: &[u8]| part.write(received, mine);
+        let written = exchange.read(key, timeout, (stretch.as_ref(), received), write);
+        written.map_err(explained)
+    }
+}
+
+impl TargetPart {
+    fn write(&mut self, received: &[u8], mine: &mut [u8]) -> Result<()> {
+        let values = numbers::doubles(received, self.element);
+        let is_other = |&place: &u64| values[place as usize].to_bits() != self.fingerprint.to_bits();
+        if self.fingerprints.iter().any(is_other) {
             return Err(differs());
         }
-        let count = self.rows.targets();
-        self.rows.apply(&received, 0..count, &mut self.values, self.how)?;
+        self.sum(&values, mine)?;
         let width = self.element.kind.bytes();
         for run in &self.sums {
-            let values = &self.received[run.from * width..][..run.length * width];
+            let values = &received[run.from * width..][..run.length * width];
             mine[run.to * width..][..values.len()].copy_from_slice(values);
-        }
-        for run in &self.slots {
-            let into = &mut mine[run.to * width..][..run.length * width];
-            numbers::write(&self.values[run.from..][..run.length], self.element, into);
         }
         for &slot in &self.missing {
             numbers::write_at(self.how.missing.unwrap_or(f64::NAN), self.element, slot as usize, mine);
+        }
+        Ok(())
+    }
+
+    fn sum(&mut self, values: &[f64], mine: &mut [u8]) -> Result<()> {
+        if let Some(mine) = numbers::doubles_mut(mine, self.element) {
+            for run in &self.slots {
+                let into = &mut mine[run.to..][..run.length];
+                self.rows
+                    .apply(values, run.from..run.from + run.length, into, self.how)?;
+            }
+            return Ok(());
+        }
+        let count = self.rows.targets();
+        self.values.resize(count, 0.0);
+        self.rows.apply(values, 0..count, &mut self.values, self.how)?;
+        let width = self.element.kind.bytes();
+        for run in &self.slots {
+            let into = &mut mine[run.to * width..][..run.length * width];
+            numbers::write(&self.values[run.from..][..run.length], self.element, into);
         }
         Ok(())
     }
@@ -201,6 +234,20 @@ impl CarriedList {
             }
         }
         low
+    }
+
+    /// Returns where one run is in the piece of the rank that has all of it.
+    fn stretch(&self, runs: &[Range<u64>], element: Element) -> Option<PieceStretch> {
+        let [run] = runs else { return None };
+        let begin = |rank: u64| self.plan.positions(rank as usize).start + rank;
+        let rank = (0..self.layout.ranks()).rev().find(|&rank| begin(rank) <= run.start)?;
+        let (begin, length) = (begin(rank), self.layout.room(rank));
+        let width = element.kind.bytes();
+        (run.end <= begin + length).then(|| PieceStretch {
+            layout: Arc::clone(&self.layout),
+            rank,
+            bytes: (run.start - begin) as usize * width..(run.end - begin) as usize * width,
+        })
     }
 
     fn needed(&self, weights: &Weights, rows: &[u32], sums: &[(u64, u64)]) -> NeededPlaces {

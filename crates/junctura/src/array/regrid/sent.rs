@@ -105,10 +105,9 @@ impl RegridSource {
             );
             return Err(invalid(cause));
         }
-        let memory = numbers::doubles(mine, self.element);
+        let memory: &[f64] = &numbers::doubles(mine, self.element);
         let count = self.sums.targets();
-        self.sums
-            .apply(&memory, 0..count, &mut self.values[..count], self.how)?;
+        self.sums.apply(memory, 0..count, &mut self.values[..count], self.how)?;
         for (place, &slot) in self.values[count..].iter_mut().zip(&self.sent) {
             *place = memory[slot as usize];
         }

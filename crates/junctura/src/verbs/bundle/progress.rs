@@ -14,7 +14,7 @@ use junctura_model::{Code, Error, Result};
 use super::Completed;
 use crate::awaiting::{WaitKind, WaitSource};
 use crate::connection::in_flight::{RequestSlot, ServerMessage};
-use crate::connection::state::ConnectionState;
+use crate::connection::state::{ConnectionState, StreamStop};
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::pending::{AnswerMode, Pending, WatchedValue};
 
@@ -138,6 +138,27 @@ impl BundleProgress {
         if !was_over {
             self.connection.finished(self.number);
         }
+    }
+
+    /// Ends the conversation of a complete bundle, which needs no answer: no other client can notice it. The message is
+    /// sent with the next request. Returns whether there is nothing more to leave.
+    pub(super) fn leave_if_complete(&self) -> bool {
+        let Ok(mut state) = self.connection.lock() else {
+            return true;
+        };
+        let mut noted = self.noted(&state);
+        if !matches!(noted.outcome, Some(Ok(_))) {
+            return false;
+        }
+        let was_over = std::mem::replace(&mut noted.is_over, true);
+        drop(noted);
+        if !was_over {
+            // Without a server there is nothing to leave.
+            let _ = state.abandon(self.number, StreamStop::End);
+            state.rouse(self.number);
+            drop(self.connection.wake_tasks(state));
+        }
+        true
     }
 
     pub(super) fn begin_leave(&self) -> Result<Pending<()>> {
