@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use junctura::remap::{ApplyOptions, ApplySide, WeightLink, Weights};
 use junctura::{
-    ArrayPiece, Code, Element, Exchange, Layout, Pool, RegridSource, RegridTarget, RegridTerms, Retention,
+    ArrayPiece, Code, Element, Exchange, Given, Layout, Pool, RegridSource, RegridTarget, RegridTerms, Retention,
     WithdrawOptions, regrid_field,
 };
 
@@ -147,8 +147,13 @@ fn epochs_and_plain_arrays_follow_arrays_in_pieces() {
     offer(&pool, "shape=24 grid=2", "a", 0);
     side.get([("name", "a")], None).unwrap();
     let whole = part(&near, 0, 9);
-    pool.offer([("name", "b"), ("dtype", "u1"), ("shape", "24")], &whole)
-        .unwrap();
+    let shape = [Given::Integer(24)];
+    let about = [
+        ("name", Given::Text("b")),
+        ("dtype", Given::Text("u1")),
+        ("shape", Given::List(&shape)),
+    ];
+    pool.offer(about, &whole).unwrap();
     assert_eq!(side.get([("name", "b")], None).unwrap(), whole);
 
     let side = side.schema("fields").common([("run", "1"), ("param", "t")]);
