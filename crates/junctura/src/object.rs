@@ -514,7 +514,7 @@ impl Object {
         }
         self.arrived.place = PayloadSource::Empty;
         let body = mem::take(&mut self.arrived.body);
-        self.origin.connection.release_with_next(self.arrived.holding, body);
+        self.origin.connection.release(self.arrived.holding, body, true);
         self.hold = ObjectHold::Nothing;
         self.origin.held.fetch_sub(1, Ordering::SeqCst);
     }

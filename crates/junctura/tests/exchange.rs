@@ -159,7 +159,7 @@ fn epochs_and_plain_arrays_follow_arrays_in_pieces() {
     let side = side.schema("fields").common([("run", "1"), ("param", "t")]);
     let none: [(&str, &str); 0] = [];
     for epoch in 1..4 {
-        side.put_epoch(epoch, none, &vec![epoch as u8; 24]).unwrap();
+        side.put_epoch(epoch, none, &[epoch as u8; 24]).unwrap();
         assert_eq!(side.get(none, None).unwrap(), [epoch as u8; 24]);
     }
 }

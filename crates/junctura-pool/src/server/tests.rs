@@ -501,7 +501,9 @@ fn so_many_newcomers_are_looked_at_before_one_goes_or_another_comes() {
     let mut server = stepped(40);
     let mut hasty: Vec<_> = (0..39).map(|_| connected(&mut server)).collect();
     let _silent = connected(&mut server);
-    hasty.iter_mut().for_each(|client| ask(client, introduction(0)));
+    for client in &mut hasty {
+        ask(client, introduction(0));
+    }
     let joined = |server: &Server| server.core.stat().clients.len();
     let _next = connected(&mut server);
     assert!(joined(&server) == 16 && server.newcomers.wait_for_room());

@@ -111,7 +111,9 @@ impl OpenArrays {
             let is_over = |one: &OpenArray| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
             self.lock().retain(|one| !is_over(one));
         }
-        over.iter().for_each(|one| one.bundle.leave_if_complete());
+        for one in &over {
+            one.bundle.leave_if_complete();
+        }
         // Ending another bundle may wait for the server: no lock is held.
         drop(over);
         open.into_iter().find(|one| one.bundle.path() == Some(path))
@@ -402,18 +404,14 @@ impl<'p> PieceOffer<'p> {
     /// Offers a copy.
     fn copy(&self, mine: &[u8]) -> Result<()> {
         let about = self.about();
-        let bundle = match self.open(&about)? {
-            Some(bundle) => bundle,
-            None => {
-                if let Some(offered) = self.offer_at_once(&about, mine) {
-                    return offered;
-                }
-                match self.bundle(about, mine)? {
-                    Some(bundle) => bundle,
-                    None => return Ok(()),
-                }
+        let mut bundle = self.open(&about)?;
+        if bundle.is_none() {
+            if let Some(offered) = self.offer_at_once(&about, mine) {
+                return offered;
             }
-        };
+            bundle = self.bundle(about, mine)?;
+        }
+        let Some(bundle) = bundle else { return Ok(()) };
         if self.has_elements() {
             match self.stage_copy(&bundle, mine) {
                 Err(error) if is_second(&error) => self.must_be_the_same(mine)?,

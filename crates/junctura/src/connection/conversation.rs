@@ -52,11 +52,6 @@ impl PoolConnection {
         state.send().map(|_| ())
     }
 
-    /// Begins a conversation whose request is sent with the next one.
-    pub(crate) fn post_with_next(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
-        self.ask(talk, request).map(|(_, number)| number)
-    }
-
     /// Begins a conversation without waiting.
     pub(crate) fn post(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
         let (mut state, number) = self.ask(talk, request)?;
@@ -64,7 +59,8 @@ impl PoolConnection {
         Ok(number)
     }
 
-    fn ask(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<(Guard<'_>, u64)> {
+    /// Begins a conversation whose request is sent with the next one.
+    pub(crate) fn ask(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<(Guard<'_>, u64)> {
         let mut state = self.lock()?;
         let number = state.mail.open(talk)?;
         if let Err(error) = state.append(number, request) {
@@ -138,13 +134,6 @@ impl PoolConnection {
             // If the socket is full, it is sent with the next request.
             let _ = state.send();
         }
-        self.settle(&mut state);
-    }
-
-    /// Gives an object back with the next message.
-    pub(crate) fn release_with_next(&self, holding: ReleasedHolding, body: Vec<u8>) {
-        let Ok(mut state) = self.lock() else { return };
-        state.release(holding, body);
         self.settle(&mut state);
     }
 

@@ -139,6 +139,12 @@ impl Allocation {
         }
     }
 
+    /// Returns memory for a payload if a slot is free. Does not block.
+    pub(crate) fn at_hand(connection: &Arc<PoolConnection>, bytes: usize) -> Result<Option<Self>> {
+        let taken = find_slot(connection, bytes as u64)?.1.transpose()?;
+        Ok(taken.map(|(segment, slot)| Self::of_slot(connection, segment, slot)))
+    }
+
     pub(crate) fn of_slot(connection: &Arc<PoolConnection>, segment: u32, slot: SlotMut) -> Self {
         Self {
             connection: Arc::clone(connection),
@@ -348,12 +354,29 @@ enum LeaseOutcome {
     Nothing,
 }
 
+/// A slot, and the number of its segment.
+type TakenSlot = (u32, SlotMut);
+
+/// Takes a free slot, and keeps the lock.
+fn find_slot(connection: &PoolConnection, bytes: u64) -> Result<(Guard<'_>, Option<Result<TakenSlot>>)> {
+    let mut state = connection.lock()?;
+    state.alive()?;
+    if let Some(taken) = state.segments.take(bytes) {
+        return Ok((state, Some(taken)));
+    }
+    // Slots may have become free without a thread having read that.
+    let (mut state, looked) = connection.glance(state);
+    looked?;
+    let taken = state.segments.take(bytes);
+    Ok((state, taken))
+}
+
 impl PoolConnection {
     /// Returns a slot for a payload: a free one, or one of a segment that is leased for it. If the server has no memory
     /// either, waits for the first of two events: slots become free, or a segment arrives.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
         self.must_take(bytes)?;
-        let (mut state, mut taken) = self.find_slot(bytes)?;
+        let (mut state, mut taken) = find_slot(self, bytes)?;
         loop {
             if let Some(taken) = taken {
                 return taken;
@@ -365,26 +388,6 @@ impl PoolConnection {
             }
             taken = state.segments.take(bytes);
         }
-    }
-
-    /// Returns memory for a payload if a slot is free. Does not block.
-    pub(crate) fn allocate_at_hand(self: &Arc<Self>, bytes: usize) -> Result<Option<Allocation>> {
-        let taken = self.find_slot(bytes as u64)?.1.transpose()?;
-        Ok(taken.map(|(segment, slot)| Allocation::of_slot(self, segment, slot)))
-    }
-
-    /// Takes a free slot, and keeps the lock.
-    fn find_slot(&self, bytes: u64) -> Result<(Guard<'_>, Option<Result<(u32, SlotMut)>>)> {
-        let mut state = self.lock()?;
-        state.alive()?;
-        if let Some(taken) = state.segments.take(bytes) {
-            return Ok((state, Some(taken)));
-        }
-        // Slots may have become free without a thread having read that.
-        let (mut state, looked) = self.glance(state);
-        looked?;
-        let taken = state.segments.take(bytes);
-        Ok((state, taken))
     }
 
     /// # Errors

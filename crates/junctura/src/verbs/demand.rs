@@ -264,7 +264,8 @@ pub(crate) fn begin_with_next(
     through: &DemandThrough<'_>,
 ) -> Result<Pending<Object>> {
     let request = request(connection.resolve(target)?, timeout, through);
-    let number = connection.post_with_next(ExchangeKind::Once, &request)?;
+    let (state, number) = connection.ask(ExchangeKind::Once, &request)?;
+    drop(state);
     Ok(pending(connection, number))
 }
 

@@ -164,7 +164,7 @@ impl Core {
                 exchange
                     .asked
                     .clients
-                    .drop_list(&mut exchange.objects, &mut exchange.deferred, client, which)
+                    .drop_list(&mut exchange.objects, &mut exchange.deferred, client, which);
             }
             _ => {
                 return Err(Error::new(

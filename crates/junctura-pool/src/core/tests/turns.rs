@@ -77,7 +77,8 @@ fn so_many_leases_and_offers_are_served_when_memory_is_free() {
     for number in 1..=7 {
         world.offer(d, number, &format!("n{number}"), "payload", 0);
     }
-    (world.heard(c), world.heard(d));
+    world.heard(c);
+    world.heard(d);
     world.leave(p);
     let mut served = Vec::new();
     loop {

@@ -5,7 +5,7 @@ use junctura_model::{Code, Result};
 
 use super::{About, PieceOffer, is_second, unless_complete};
 use crate::connection::unexpected;
-use crate::verbs::allocation::FinishedPayload;
+use crate::verbs::allocation::{Allocation, FinishedPayload};
 use crate::verbs::bundle::{FirstMember, OpenedBundle, open_path_with};
 use crate::verbs::offer::OfferedPayload;
 
@@ -78,7 +78,7 @@ impl PieceOffer<'_> {
         if connection.goes_inline(mine.len()) {
             return Ok(Some(FinishedPayload::Heap(mine.to_vec())));
         }
-        let Some(mut allocation) = connection.allocate_at_hand(mine.len())? else {
+        let Some(mut allocation) = Allocation::at_hand(connection, mine.len())? else {
             return Ok(None);
         };
         allocation.write(0, mine)?;

@@ -16,7 +16,7 @@ use crate::core::engine::timers::TimerEvent;
 use crate::core::exchange::ObjectExchange;
 use crate::core::memory::lease_queue::WaitingLease;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::objects::flow::offer::too_large;
+use crate::core::objects::flow::offer::{serve_waiting_offers, too_large};
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -51,7 +51,7 @@ impl Core {
             if self.exchange.deferred.serves_later {
                 return;
             }
-            self.serve_waiting_offers(client, fx);
+            serve_waiting_offers(self, client, fx);
         }
     }
 }

@@ -85,56 +85,56 @@ impl Core {
             Err(OfferRefusal::Failed(error)) => self.fail(client, number, &error, fx),
         }
     }
+}
 
-    /// Resumes offers that waited for memory, each client's in their order: as many as one event may.
-    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
-        while let Some(offer) = self
-            .exchange
-            .asked
-            .clients
-            .get_mut(client)
-            .and_then(|state| state.waiting_offers.pop_front())
-        {
-            if !self.exchange.deferred.may_serve() {
-                return self.exchange.asked.clients.put_offer_back(client, offer);
-            }
-            let outcome = match self
-                .exchange
-                .take_up(client, offer.number, offer.bundle, offer.content(), fx)
-            {
-                Ok(taken) => Ok(taken),
-                Err(OfferRefusal::Failed(error)) => Err(error),
-                Err(OfferRefusal::Wait(shortage)) => {
-                    self.exchange.asked.clients.put_offer_back(client, offer);
-                    return self
-                        .exchange
-                        .memory
-                        .stall(&self.exchange.asked.timers, client, shortage, fx);
-                }
-            };
-            self.exchange.asked.timers.cancel(client, offer.number);
-            self.exchange.asked.clients.weigh_offer_no_more(client, &offer);
-            match outcome {
-                Ok(taken) => {
-                    let waited = self.exchange.asked.timers.now.saturating_sub(offer.since);
-                    self.exchange.asked.flows.memory_waits.add(waited);
-                    self.exchange.durability.acknowledge(
-                        &mut self.exchange.asked,
-                        &self.exchange.objects,
-                        (client, offer.number, offer.bundle),
-                        taken,
-                        offer.head,
-                        fx,
-                    );
-                }
-                Err(error) => self.fail(client, offer.number, &error, fx),
-            }
-            self.exchange
-                .asked
-                .answer_syncs(&mut self.exchange.deferred, client, offer.syncs, fx);
+/// Resumes offers that waited for memory, each client's in their order: as many as one event may.
+pub(in crate::core) fn serve_waiting_offers(core: &mut Core, client: u32, fx: &mut impl Effects) {
+    while let Some(offer) = core
+        .exchange
+        .asked
+        .clients
+        .get_mut(client)
+        .and_then(|state| state.waiting_offers.pop_front())
+    {
+        if !core.exchange.deferred.may_serve() {
+            return core.exchange.asked.clients.put_offer_back(client, offer);
         }
-        self.exchange.memory.stalled.remove(client);
+        let outcome = match core
+            .exchange
+            .take_up(client, offer.number, offer.bundle, offer.content(), fx)
+        {
+            Ok(taken) => Ok(taken),
+            Err(OfferRefusal::Failed(error)) => Err(error),
+            Err(OfferRefusal::Wait(shortage)) => {
+                core.exchange.asked.clients.put_offer_back(client, offer);
+                return core
+                    .exchange
+                    .memory
+                    .stall(&core.exchange.asked.timers, client, shortage, fx);
+            }
+        };
+        core.exchange.asked.timers.cancel(client, offer.number);
+        core.exchange.asked.clients.weigh_offer_no_more(client, &offer);
+        match outcome {
+            Ok(taken) => {
+                let waited = core.exchange.asked.timers.now.saturating_sub(offer.since);
+                core.exchange.asked.flows.memory_waits.add(waited);
+                core.exchange.durability.acknowledge(
+                    &mut core.exchange.asked,
+                    &core.exchange.objects,
+                    (client, offer.number, offer.bundle),
+                    taken,
+                    offer.head,
+                    fx,
+                );
+            }
+            Err(error) => core.fail(client, offer.number, &error, fx),
+        }
+        core.exchange
+            .asked
+            .answer_syncs(&mut core.exchange.deferred, client, offer.syncs, fx);
     }
+    core.exchange.memory.stalled.remove(client);
 }
 
 impl ObjectExchange {
