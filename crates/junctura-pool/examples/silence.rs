@@ -254,7 +254,7 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
         }
     }
     if what == "break" {
-        // The last of them goes over the quota.
+        // The last one exceeds the quota.
         pool.core.tick(OVER - 1, &mut pool.fx);
     }
     if !matches!(what, "die" | "seal") && pool.core.stat().objects.visible != count {

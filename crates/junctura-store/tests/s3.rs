@@ -165,7 +165,7 @@ fn s3_that_gives_a_name_twice_is_refused() {
             Code::NotFound,
             "nothing was made"
         );
-        // Data may lie there.
+        // There may be data.
         let folder = tempfile::tempdir().unwrap();
         let layout = StoreLayout {
             data: Some(url),

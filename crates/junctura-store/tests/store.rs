@@ -398,7 +398,7 @@ fn a_missing_segment_is_named_and_everything_else_is_served() {
         assert_eq!(keys(&store, "expver=0002").len(), 2);
         assert_eq!(keys(&Store::open(&world.path).unwrap(), "expver=0002").len(), 2);
         is_named(store.snapshot().unwrap().list("expver=0001").unwrap_err());
-        // It comes back.
+        // It returns.
         fs::write(&segment, &bytes).unwrap();
         assert_eq!(keys(&store, "").len(), 3);
         assert_eq!(only(&store, "expver=0001").unwrap(), b"old");

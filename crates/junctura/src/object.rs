@@ -589,7 +589,7 @@ impl fmt::Debug for Object {
 impl Drop for Object {
     fn drop(&mut self) {
         if let PayloadSource::Archived(_) = self.arrived.place {
-            return; // The server knows nothing of it.
+            return; // The server is not informed.
         }
         if self.hold == ObjectHold::Nothing {
             return;

@@ -187,7 +187,7 @@ fn who_waits_in_vain_is_told_whose_pieces_are_missing() {
         "{error}"
     );
     assert!(error.to_string().contains("name=t"), "{error}");
-    // Whoever asks for something else is not told so.
+    // A reader of something else gets no hint.
     let other = pool.demand_array("name=u", Some(Duration::ZERO)).unwrap_err();
     assert!(!other.to_string().contains("pieces"), "{other}");
     // A producer that dies before its piece leaves the others as they are.

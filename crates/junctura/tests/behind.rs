@@ -179,7 +179,7 @@ fn a_demand_finds_what_has_left_the_pool() {
             object.release().unwrap();
         }
     }
-    // Without a store it is gone.
+    // Without a store it is lost.
     let error = junction
         .served
         .demand(Target::key([("name", "a")]), TIMEOUT)
@@ -481,7 +481,7 @@ fn a_cursor_of_an_earlier_server_goes_on_in_the_store() {
         .map(|cursor| all_of(&mut reader.follow_with("", until_live(cursor.clone())).unwrap()))
         .collect();
     assert_eq!(said, ["bcde|", "de|"]);
-    // A server without a store knows nothing of it.
+    // A server without a store does not have it.
     let error = junction
         .served
         .follow_with("", until_live(cursors[1].clone()))

@@ -45,7 +45,7 @@ fn who_asks_without_waiting_learns_it_too() {
     let pool = Pool::connect(&server.address().to_string()).unwrap();
     let mut follow = pool.follow("").unwrap();
     let mut events = pool.subscribe("", &[]).unwrap();
-    // Each says it once.
+    // Each reports it once.
     let mut bounded = pool.follow("").unwrap();
     let mut bounded_events = pool.subscribe("", &[]).unwrap();
     drop(server);

@@ -192,7 +192,7 @@ fn who_comes_when_all_readers_have_gone_gets_everything() {
         let client = world.client();
         assert!(client.demand("name=1", None).unwrap()[..] == payload(1, LARGE)[..]);
     }
-    // One that is there already when the only reader goes.
+    // One that exists when the only reader leaves.
     let waiting = world.client();
     for name in 2..30 {
         offer(&world.pool, name, 100_000);

@@ -77,7 +77,7 @@ fn a_client_that_is_silent_goes_for_one_that_introduces_itself() {
         assert_eq!(error.code(), Code::LimitExceeded, "{error}");
         assert!(error.cause().contains("introduced itself"), "{error}");
     }
-    // Those that are in stay, and one more hears that there are too many.
+    // Connected clients stay, and one more is refused.
     let error = hear(&mut connect()).unwrap_err();
     assert_eq!((error.code(), error.subject()), (Code::LimitExceeded, "clients"));
     // One that leaves makes room.
@@ -512,7 +512,7 @@ fn so_many_newcomers_are_looked_at_before_one_goes_or_another_comes() {
     server.accept();
     assert!(joined(&server) == 39 && !server.newcomers.wait_for_room());
     assert!(!server.world.connections.contains_key(&40) && server.world.connections.contains_key(&41));
-    // The next one goes for the one that has come; then all have introduced themselves.
+    // The next one takes its place; then all have introduced themselves.
     ask(&mut connected(&mut server), introduction(0));
     server.read(42, ClientTurn::Light);
     let mut last = connected(&mut server);

@@ -406,7 +406,7 @@ fn who_begins_while_others_go_on_finds_all() {
         let late = open(&disk);
         if writes {
             let mut writer = late.writer().unwrap();
-            // By the time that it knows where to write, it is too old.
+            // When it has found where to write, it is too old.
             assert_eq!(try_write(&mut writer, "late").unwrap_err().code(), Code::Expired);
             let commit = write(&mut writer, "late");
             assert_eq!(shown(&late).get("late"), Some(&commit));

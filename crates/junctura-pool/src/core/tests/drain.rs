@@ -90,7 +90,7 @@ fn nothing_new_is_taken_and_who_waits_is_told() {
         heard[2],
         "8: NotFound no object in the pool matches now; a demand with a timeout waits for one"
     );
-    // What is there can be looked at, and nothing of what was refused comes back.
+    // Existing objects can be read, and no refused one returns.
     world.list(c, 9, "", "");
     assert_eq!(world.heard(c)[1], "9: listed a.");
     world.pass(100);

@@ -189,7 +189,7 @@ fn what_is_given_back_was_not_completed_and_counts_as_no_release() {
     world.demand(d, 1, "name=a", Some(0));
     world.give_back_undone(c, 1);
     world.give_back_undone(d, 1);
-    // The follow goes on.
+    // The follow continues.
     world.offer(p, 2, "b", "", 0);
     assert!(world.heard(c).contains(&"1: got b v2 ".to_owned()));
     // Two clients release it, each after it has given it back once more.
