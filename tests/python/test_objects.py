@@ -46,6 +46,9 @@ def test_what_it_says_of_itself(pool: junctura.Pool, size: int) -> None:
     assert obj.cursor is None
     assert not obj.in_snapshot
     assert obj["colour"] == obj.get("colour") == "red"
+    assert "colour" in obj
+    assert "weight" not in obj
+    assert "colour" in pool.list()[0]
     assert obj.get("weight") is None
     assert obj.get("weight", 3) == 3
     with pytest.raises(junctura.NotFound) as raised:

@@ -225,6 +225,7 @@ def test_attributes_in_all_ways(tmp_path: Path) -> None:
     (obj,) = store.list("step=6,level=500")
     assert obj.attributes["levelist"] == obj["level"] == obj.get("levelist") == 500
     assert obj.get("number") is None and obj.get("number", -1) == -1
+    assert "level" in obj and "number" not in obj
     assert obj.key.startswith("{class=od,expver=0001,stream=oper,date=20261120,time=0000}")
     assert obj.key == obj.schema.key(obj.attributes)
     with pytest.raises(junctura.NotFound, match="number"):

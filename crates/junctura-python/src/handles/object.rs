@@ -226,6 +226,10 @@ impl PyReceived {
         })
     }
 
+    fn __contains__(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.look(py, |object| Ok(object.get(name).is_some()))
+    }
+
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.look(py, |object| match object.get(name) {
             Some(text) => values::value(py, object.schema(), name, text),

@@ -114,6 +114,10 @@ impl PyDescribed {
         }
     }
 
+    fn __contains__(&self, name: &str) -> bool {
+        self.what.get(name).is_some()
+    }
+
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.what.get(name) {
             Some(text) => values::value(py, self.what.schema(), name, text),

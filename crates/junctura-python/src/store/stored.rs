@@ -146,6 +146,10 @@ impl PyStored {
         }
     }
 
+    fn __contains__(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        Ok(self.described(py)?.get(name).is_some())
+    }
+
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let object = self.described(py)?;
         match object.get(name) {
