@@ -120,9 +120,9 @@ def test_a_whole_array_takes_no_other_piece(pool: junctura.Pool) -> None:
     half = FIELD[:32, :32]
     with pytest.raises(junctura.AlreadyExists, match="rank 0"):
         pool.offer_piece(half + 1, LAYOUT, 0, name="t")
-    with pytest.raises(junctura.Conflict):
+    with pytest.raises(junctura.AlreadyExists, match="another layout or of another type"):
         pool.offer_piece(half.astype("i8"), LAYOUT, 0, name="t")
-    with pytest.raises(junctura.Conflict):
+    with pytest.raises(junctura.AlreadyExists, match="another layout or of another type"):
         pool.offer_piece(FIELD, "shape=64x64", 0, name="t")
     with pytest.raises(junctura.AlreadyExists):
         pool.offer(b"", name="t")

@@ -324,11 +324,14 @@ impl Server {
             turn.note_request(Nanoseconds::MAX);
         }
         if !is_ready {
+            // Its client's turn was light until here: the rest is prepared in heavy ones, which are shorter.
+            let heavy = TurnClock::start(self.now(), self.time_of(ClientTurn::Heavy), 1);
+            let is_over = |now| clock.is_over(now) || heavy.is_over(now);
             // An answer that becomes ready at the end of a turn is given in the next one.
-            while !clock.is_over(self.now()) && !is_ready {
+            while !is_over(self.now()) && !is_ready {
                 is_ready = self.core.look_ahead(client, request);
             }
-            is_ready = is_ready && !clock.is_over(self.now());
+            is_ready = is_ready && !is_over(self.now());
         }
         if let Some(prepared) = self.core.prepare(None)
             && let Some(turn) = self.turn_of(client)
