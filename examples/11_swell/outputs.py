@@ -93,7 +93,7 @@ class Outputs:
 
     @contextlib.contextmanager
     def _again(self) -> Iterator[None]:
-        """A forecast that goes on makes some fields again, maybe on other ranks: the pool may have them, and keeps those."""
+        """Ignores fields that the pool has: a continued forecast makes some again, maybe on other ranks."""
         try:
             yield
         except AlreadyExists:
