@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 
 import junctura
-from junctura import _near_file
 from junctura.remap import LonLat, Weights
 
 netcdf = pytest.importorskip("netCDF4")
@@ -91,7 +90,12 @@ def test_missing_is_compared_in_the_fields_own_precision(kind: str) -> None:
 
 def test_a_folder_of_many_long_names_costs_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    monkeypatch.setattr(_near_file.difflib, "get_close_matches", lambda _, names, **__: compared.extend(names) or [])
+
+    def none_is_close(_: str, names: list[str], **__: object) -> list[str]:
+        compared.extend(names)
+        return []
+
+    monkeypatch.setattr("junctura._near_file.difflib.get_close_matches", none_is_close)
     for number in range(300):
         (tmp_path / f"{number:0200}").touch()
     with pytest.raises(junctura.NotFound):
