@@ -502,7 +502,7 @@ static void arrays(jct_pool_t *pool) {
     /* The key is freed with the pieces, whose bytes are others now. */
     memset(piece, 0, sizeof piece);
     RETURNS(JCT_ALREADY_EXISTS, jct_offer_piece(pool, rows, 0, "f8", key, piece, sizeof piece, NULL));
-    RETURNS(JCT_CONFLICT, jct_offer_piece(pool, rows, 0, "i8", key, piece, sizeof piece, NULL));
+    RETURNS(JCT_ALREADY_EXISTS, jct_offer_piece(pool, rows, 0, "i8", key, piece, sizeof piece, NULL));
     uint64_t freed;
     OK(jct_withdraw(pool, key, "forget", 60, &freed));
     EXPECT(freed == 1);
