@@ -19,7 +19,7 @@ NAMES_KEPT = 40
 
 # The first line of a report: of cargo, of pytest.
 REPORT = re.compile(r"^(---- .* stdout ----|_{3,} .* _{3,})$")
-# What follows a report.
+# The first line after a report.
 REPORT_END = re.compile(r"^(failures:|test result: .*|=+ .* =+)$")
 # Frames without lines: the message is above.
 BACKTRACE = re.compile(r"^stack backtrace:$")

@@ -199,7 +199,7 @@ def test_a_check_names_all_that_no_message_can_pass(tmp_path: Path, capsys: pyte
         # Names of arrays are the model's own, and may be made of several sources.
         f"{HEAD}actions: [select: {{param: votemper}}, aggregate: {{grid: 2/2, units: degC}}, units: K]\n{CSV}",
         "sources: [{follow: param=votemper}, {follow: class=od}]\nactions: [{aggregate: {grid: 2/2}}]\n" + CSV,
-        # By their numbers ecCodes knows them, whatever their names are.
+        # ecCodes finds these parameters by their numbers, for any name.
         f"{HEAD}actions: [{{select: {{param: [130, 131.128]}}}}, {{select: {{param: t}}}}]\n{ARCHIVE}",
         f"{HEAD}actions: [{{select: {{param: so}}}}, {{units: '1'}}]\n{CSV}",
         # Selectors that are no request: which parameters come is not known.

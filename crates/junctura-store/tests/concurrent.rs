@@ -92,7 +92,7 @@ fn story(commits: Commits, flushes: u64) {
     others.extend(start("tidier", TIDIERS));
     let written = writers.iter_mut().all(|child| child.wait().unwrap().success());
     if !written {
-        // The others would wait for ever.
+        // The others would wait without end.
         for child in &mut others {
             child.kill().unwrap();
         }

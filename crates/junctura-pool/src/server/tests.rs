@@ -562,7 +562,7 @@ fn so_many_clients_get_their_messages_before_others_have_a_turn() {
             .count()
     };
     assert_eq!(written(&server), 256);
-    // One that has more to be sent meanwhile is behind those that wait.
+    // A client that gets more messages meanwhile is queued behind the waiting clients.
     server.world.touch(1);
     server.flush();
     assert!(written(&server) == 300 && !server.world.is_touched());

@@ -3,8 +3,8 @@
 //! ```text
 //!   without: array ──► its layout ──► pieces       with: array and pieces ──► copy
 //! ```
-//! An expectation is a guess. Pieces that have not arrived with the array are requested anew, and pieces that are not needed are given
-//! back.
+//! An expectation is a guess. Pieces that have not arrived with the array are requested again, and pieces that are not needed are
+//! given back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl RequestedPieces {
     /// Takes a piece if it has arrived.
     pub(super) fn take(&mut self, rank: u64) -> Option<Object> {
         let at = self.0.iter().position(|(of, _)| *of == rank)?;
-        // A request that failed is repeated: the array that arrived meanwhile decides what the failure means.
+        // A failed request is repeated: only with the array at hand is its error known to be one.
         self.0.swap_remove(at).1.take().ok().flatten()
     }
 }

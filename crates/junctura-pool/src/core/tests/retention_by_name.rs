@@ -302,7 +302,7 @@ fn who_waits_for_memory_is_told_whom_objects_wait_for() {
     assert!(heard[2].contains("wait for \"archive\""), "{heard:?}");
 }
 
-/// The names that objects wait for, their objects and bytes, counted anew.
+/// The names that objects wait for, with the number and the bytes of these objects, by a new count.
 fn counted_anew(world: &World) -> Vec<(String, u64, u64)> {
     let (objects, retention) = (&world.core.exchange.objects, &world.core.exchange.retention);
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();

@@ -40,7 +40,7 @@ const RUNS_MAX: usize = 256;
 /// ```
 pub struct RegridTarget {
     exchange: Exchange,
-    /// What it receives, if that is a stretch of one piece: it is then read in place.
+    /// The received elements, if they are a stretch of one piece: they are then read in place.
     stretch: Option<PieceStretch>,
     received: Vec<u8>,
     part: TargetPart,
