@@ -84,7 +84,7 @@ impl RequestedPieces {
     /// Takes a piece if it has arrived.
     pub(super) fn take(&mut self, rank: u64) -> Option<Object> {
         let at = self.0.iter().position(|(of, _)| *of == rank)?;
-        // A failed request is repeated: only with the array at hand is its error known to be one.
+        // A failed request is repeated: it may have failed because the array was not there yet.
         self.0.swap_remove(at).1.take().ok().flatten()
     }
 }
