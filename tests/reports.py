@@ -2,7 +2,7 @@
 
 A runner prints the report of a failed test (its assertion and its captured output) far above the table of suites.
 ``Failures`` reads the output line by line and keeps, of the first tests that failed, the end of each report, the
-assertion itself, and the names of all.
+assertion itself, and the names of all; ``tests`` is these names alone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ BACKTRACE = re.compile(r"^stack backtrace:$")
 REASON = re.compile(r"^E  ")
 # Lines that name a failed test, or one that does not end, and where it is.
 NAME = re.compile(r"^((FAILED|ERROR) .*|failed: .*|.*\btest \S+ has been running for over .*|hangs: .*)$")
+# A failed test in such a line of pytest, and in a report of cargo; without the folder of its file.
+TEST = re.compile(r"^(?:(?:FAILED|ERROR) (?:[\w.-]+/)*|---- )(?P<name>.+?)(?: - .*| stdout ----)?$")
 
 
 class Failures:
@@ -34,6 +36,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.tests: list[str] = []
         self.reports: list[list[str]] = []
         self.last: deque[str] = deque(maxlen=LINES_KEPT)
         self.open: list[str] | None = None
@@ -46,6 +49,8 @@ class Failures:
             self.last.append(line)
         if NAME.match(line) and len(self.names) < NAMES_KEPT:
             self.names.append(line)
+        if (test := TEST.match(line)) and len(self.tests) < NAMES_KEPT:
+            self.tests.append(test["name"])
         if REPORT.match(line):
             self._close()
             self.open = []

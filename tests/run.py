@@ -215,6 +215,10 @@ def report(outcomes: list[Outcome]) -> bool:
             print(f"{outcome.suite.name}: {line}")
         if outcome.failed:
             print(f"{outcome.suite.name}: repeat with: tests/run.py {outcome.suite.name}")
+    # Last, and short: who sees the end of the output alone sees all that failed.
+    for outcome in outcomes:
+        if outcome.failed:
+            print(f"FAILED {outcome.suite.name}: {', '.join(outcome.failures.tests) or outcome.remark}")
     failed = sum(outcome.failed for outcome in outcomes)
     print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
     return failed == 0

@@ -30,11 +30,15 @@ def test_good():
 """
 
 
-def of(*lines: str) -> list[str]:
+def read(*lines: str) -> Failures:
     failures = Failures()
     for line in lines:
         failures.take(line + "\n")
-    return failures.lines()
+    return failures
+
+
+def of(*lines: str) -> list[str]:
+    return read(*lines).lines()
 
 
 def test_a_report_of_pytest_has_the_assertion_and_what_was_captured_last(tmp_path: Path) -> None:
@@ -103,6 +107,15 @@ def test_what_many_failures_give_is_limited(count: int) -> None:
     names = [f"FAILED t{number}" for number in range(count)]
     lines = of(*(line for report in reports for line in report), "failures:", *names)
     assert len(lines) == REPORTS_KEPT * (2 + LINES_KEPT) + min(count, NAMES_KEPT)
+
+
+def test_failed_tests_are_named_shortly() -> None:
+    output = [
+        "---- sizes::all_are_bounded stdout ----",
+        "FAILED tests/link/test_streams.py::test_a_load[1 KiB/s] - subprocess.TimeoutExpired: Command '['/a/b', 'c']'",
+        "ERROR tests/c/test_abi.py::test_all",
+    ]
+    assert read(*output).tests == ["sizes::all_are_bounded", "test_streams.py::test_a_load[1 KiB/s]", "test_abi.py::test_all"]
 
 
 def test_a_suite_may_keep_compiled_modules(monkeypatch: pytest.MonkeyPatch) -> None:
