@@ -135,6 +135,32 @@ class Shell:
         assert "watching" in watch.said()
         return watch
 
+    def result(self, process: Process, seconds: float) -> bytes:
+        """The output of a command that must succeed in so many seconds; if it does not end, why is printed."""
+        try:
+            out, said = process.popen.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.show_waits()
+            raise
+        assert process.popen.returncode == 0, said.decode()
+        return out
+
+    def show_waits(self) -> None:
+        """Prints what waits in the pool, and in which call each process of the command is."""
+        processes = ["ps", "-C", JUNCTURA.name, "-o", "pid,ppid,stat,wchan:24,time,args"]
+        for question in (["explain", "--waiting"], ["explain", "--memory"], ["pool", "stat"]):
+            print(f"--- {' '.join(question)}\n{self.answer([str(JUNCTURA), *question])}")
+        print(f"--- processes\n{self.answer(processes)}")
+
+    def answer(self, command: list[str]) -> str:
+        """What a command says, which may hang."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        try:
+            done = subprocess.run(command, env=self.environment, text=True, timeout=10, check=False, **pipes)
+        except (subprocess.TimeoutExpired, OSError) as error:
+            return str(error)
+        return done.stdout
+
     def stat(self) -> Document:
         document: Document = self.documents("pool", "stat", "--json")[0]
         return document

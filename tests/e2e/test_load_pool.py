@@ -80,10 +80,21 @@ def test_groups_complete_everything_once_though_members_are_killed(
     counts = ["--producers", "2", "--consumers", str(consumers), "--groups", str(groups), "--kills", str(kills)]
     load = ["--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500"]
     figures = run_load(bare, *counts, *load, "--history", str(tmp_path))
+    assert figures["killed"] == kills
     assert figures["run"]["kills"] == {"producers": 0, "consumers": 0, "members": kills}  # type: ignore[index]
     assert len(list(tmp_path.glob("c*.jsonl"))) == consumers + kills
     verdict = judge(tmp_path)
     assert (verdict["groups_judged"], verdict["groups_not_judged"], verdict["broken"]) == (groups, 0, {})
+
+
+@pytest.mark.parametrize("kind", ["producers", "consumers", "members"])
+def test_a_load_ends_though_it_is_too_late_for_most_kills(bare: Shell, kind: str) -> None:
+    counts = ["--producers", "2", "--followers", "1", "--consumers", "3", "--groups", "2", "--kills", f"{kind}=200"]
+    figures = run_load(bare, *counts, "--size", "1KiB", "--duration", "50ms", "--rate", "500")
+    killed = figures["killed"]
+    assert isinstance(killed, int)
+    # Producers end with the load; the others stay until all are killed.
+    assert 0 < killed < 200 if kind == "producers" else killed == 200
 
 
 def test_wrong_arguments_are_refused(bare: Shell) -> None:

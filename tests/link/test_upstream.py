@@ -190,4 +190,4 @@ def test_a_load_with_kills_goes_by_it(near: Shell, tmp_path: Path, size: str) ->
     kills = ["--kills", "producers=4,consumers=4,members=8", "--seed", "20261121"]
     roads = ["--consume-from", "unix:road", "--offer-to", "unix:road"]
     command = ["load", "pool", "--pool", near.pool, *roads, "--json", "--history", str(tmp_path), *LOAD, "--size", size]
-    end(near.start(*command, "--rate", "1000", *kills).popen, tmp_path)
+    end(near, near.start(*command, "--rate", "1000", *kills), tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e_shell import Shell
+from e2e_shell import Process, Shell
 from link_weather import Weather
 from storm_run import SPACE, check
 
@@ -47,16 +47,14 @@ def serve(bare: Shell, *options: str) -> str:
     return server.line()
 
 
-def begin(bare: Shell, url: str, directory: Path, *options: str) -> subprocess.Popen[bytes]:
+def begin(bare: Shell, url: str, directory: Path, *options: str) -> Process:
     roads = ["--consume-from", url, "--offer-to", url]
     command = ["load", "pool", "--pool", bare.pool, *roads, "--json", "--history", str(directory), *LOAD, *options]
-    return bare.start(*command).popen
+    return bare.start(*command)
 
 
-def end(load: subprocess.Popen[bytes], directory: Path) -> dict[str, Any]:
-    out, said = load.communicate(timeout=100)
-    assert load.returncode == 0, said.decode()
-    figures: dict[str, Any] = json.loads(out)
+def end(bare: Shell, load: Process, directory: Path) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(bare.result(load, 100))
     check(figures, directory)
     return figures
 
@@ -70,15 +68,15 @@ def test_a_load_completes_in_bad_weather(
     for toxic, attributes in WEATHERS[kind]:
         weather.worsen(toxic, **attributes)
     # Not as many as possible: the judges read what was recorded of each.
-    figures = end(begin(bare, url, tmp_path, "--size", size, "--rate", "1000"), tmp_path)
+    figures = end(bare, begin(bare, url, tmp_path, "--size", size, "--rate", "1000"), tmp_path)
     tell(f"{kind}, {size}: {figures['objects_per_s']:.0f} objects/s, {figures['redelivered']} delivered again")
     assert figures["redelivered"] == 0
 
 
-def goes_on(load: subprocess.Popen[bytes], seconds: float) -> bool:
+def goes_on(load: Process, seconds: float) -> bool:
     """Whether a load goes on for so long."""
     try:
-        load.wait(timeout=seconds)
+        load.popen.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         return True
     return False
@@ -95,7 +93,7 @@ def test_a_road_that_is_cut_again_and_again_loses_nothing(
         weather.cut()
         weather.heal()
         cuts += 1
-    figures = end(load, tmp_path)
+    figures = end(bare, load, tmp_path)
     tell(f"{size}: {cuts} cuts, {figures['objects_per_s']:.0f} objects/s, {figures['redelivered']} delivered again")
     assert cuts == CUTS
 
@@ -103,5 +101,5 @@ def test_a_road_that_is_cut_again_and_again_loses_nothing(
 def test_whoever_is_killed_on_a_link_has_lost_nothing(bare: Shell, tmp_path: Path, tell: Callable[[str], None]) -> None:
     url = serve(bare, "--budget", "96MiB")
     kills = ["--kills", "producers=4,consumers=4,members=8", "--seed", "20261121"]
-    figures = end(begin(bare, url, tmp_path, "--size", "100KiB", *kills), tmp_path)
-    tell(f"16 killed, {figures['objects_per_s']:.0f} objects/s, {figures['redelivered']} delivered again")
+    figures = end(bare, begin(bare, url, tmp_path, "--size", "100KiB", *kills), tmp_path)
+    tell(f"{figures['killed']} killed, {figures['objects_per_s']:.0f} objects/s, {figures['redelivered']} delivered again")

@@ -84,9 +84,7 @@ class Served:
     def storm(self, storm: Storm, directory: Path) -> dict[str, Any]:
         """Runs a load to its end; its figures."""
         command = ["load", "pool", "--pool", self.url, "--json", "--history", str(directory), *storm.options()]
-        load = self.shell.start(*command)
-        out, said = load.popen.communicate(timeout=60 + 3 * storm.seconds)
-        assert load.popen.returncode == 0, said.decode()
+        out = self.shell.result(self.shell.start(*command), 60 + 3 * storm.seconds)
         figures: dict[str, Any] = json.loads(out)
         return figures
 

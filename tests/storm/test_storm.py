@@ -29,9 +29,8 @@ def test_whoever_is_killed_nothing_is_lost_and_everything_returns(
             figures = served.storm(Storm(case, SEED, SECONDS), directory)
             verdict = check(figures, directory)
             states.append(watch.state())
-            killed = sum(figures["run"]["kills"].values())
             tell(
-                f"{case} {number}: {killed} killed, {verdict.acknowledged} acknowledged, "
+                f"{case} {number}: {figures['killed']} killed, {verdict.acknowledged} acknowledged, "
                 f"{verdict.under_way} under way when a producer died, {verdict.deliveries} deliveries, "
                 f"{figures['redelivered']} of them again; "
                 f"{states[-1].spilled} spilled so far, private memory of the server {states[-1].private_kib} KiB"

@@ -260,6 +260,7 @@ pub(crate) struct LoadRun<'a> {
     pub(crate) at_ns: Option<u64>,
     /// Where processes are killed.
     pub(crate) deaths: Option<UnreportedKills>,
+    pub(crate) killed: u64,
 }
 
 pub(crate) struct LoadWorker {
@@ -303,6 +304,7 @@ impl<'a> LoadRun<'a> {
             sender,
             at_ns: None,
             deaths: None,
+            killed: 0,
         })
     }
 
@@ -347,6 +349,7 @@ impl<'a> LoadRun<'a> {
             payload_bytes,
         );
         report.lost += self.end_groups(pool)? + after.left_since(&before, self.arguments);
+        report.killed = self.killed;
         report.events = subscribers.iter().map(|figures| figures.events).sum();
         let objects = (after.offered - before.offered).max(1);
         report.server_cpu_us_per_object = (after.cpu_ns - before.cpu_ns) as f64 / objects as f64 / 1e3;

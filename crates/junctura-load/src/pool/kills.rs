@@ -151,8 +151,12 @@ impl UnreportedKills {
 
 impl KillTarget {
     fn is(self, worker: &LoadWorker) -> bool {
-        worker.is_ready
-            && worker.figures.is_none()
+        worker.is_ready && self.may_become(worker)
+    }
+
+    /// Whether a process is of this kind and has not ended; it may still have to connect.
+    fn may_become(self, worker: &LoadWorker) -> bool {
+        worker.figures.is_none()
             && match self {
                 Self::Producer => worker.plan.role == WorkerRole::Producer,
                 Self::Consumer => worker.plan.role == WorkerRole::Consumer && worker.plan.group.is_none(),
@@ -171,8 +175,10 @@ impl LoadRun<'_> {
             while let Some(left_ns) = (from_ns + kill.after_ns).checked_sub(now_ns()).filter(|&left| left > 0) {
                 self.hear_within(Duration::from_nanos(left_ns))?;
             }
-            let victim = self.victim(kill)?;
-            self.replace(victim)?;
+            if let Some(victim) = self.victim(kill)? {
+                self.replace(victim)?;
+                self.killed += 1;
+            }
         }
         Ok(())
     }
@@ -182,14 +188,18 @@ impl LoadRun<'_> {
         self.deaths.as_mut().map_or(Ok(()), UnreportedKills::await_all)
     }
 
-    /// Chooses a process for the kill, once one has begun.
-    fn victim(&mut self, kill: PlannedKill) -> Result<usize> {
+    /// Chooses a process for the kill, once one has begun. None if all of its kind have ended, as where the machine is so
+    /// busy that the kill is late.
+    fn victim(&mut self, kill: PlannedKill) -> Result<Option<usize>> {
         loop {
             let may_die: Vec<usize> = (0..self.workers.len())
                 .filter(|&at| kill.victim.is(&self.workers[at]))
                 .collect();
             if let Some(&at) = may_die.get((kill.pick % may_die.len().max(1) as u64) as usize) {
-                return Ok(at);
+                return Ok(Some(at));
+            }
+            if !self.workers.iter().any(|worker| kill.victim.may_become(worker)) {
+                return Ok(None);
             }
             self.hear()?;
         }

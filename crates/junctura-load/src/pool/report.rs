@@ -120,6 +120,8 @@ pub(crate) struct LoadReport {
     pub(crate) redelivered: u64,
     pub(crate) gaps: u64,
     pub(crate) damaged: u64,
+    /// Processes that were killed; fewer than planned where all of their kind had ended before.
+    pub(crate) killed: u64,
     pub(crate) events: u64,
     pub(crate) payload_touched: &'static str,
     pub(crate) run: serde_json::Value,
@@ -163,7 +165,7 @@ impl LoadReport {
              microseconds                   p50        p99      p99.9\n  offer to acknowledged {}\n  offer to delivered    {}\n\
              server CPU per object   {:>12.2} us\nserver peak memory      {:>12.0} MiB\n\
              server memory, private  {:>12.0} MiB at the beginning, {:.0} in the middle, {:.0} at the end\n\
-             objects {}, lost {}, duplicates {}, redelivered {}, gaps {}, damaged {}",
+             objects {}, lost {}, duplicates {}, redelivered {}, gaps {}, damaged {}, killed {}",
             self.objects_per_s,
             self.gib_per_s,
             self.payload_touched,
@@ -180,6 +182,7 @@ impl LoadReport {
             self.redelivered,
             self.gaps,
             self.damaged,
+            self.killed,
         )
     }
 }
@@ -205,6 +208,7 @@ impl Default for LoadReport {
             redelivered: 0,
             gaps: 0,
             damaged: 0,
+            killed: 0,
             events: 0,
             payload_touched: "",
             run: serde_json::Value::Null,
