@@ -314,24 +314,21 @@ impl Server {
         self.look_ahead(client, request, clock)
     }
 
-    /// Prepares a request until its client's turn is over; whether it is ready, and there is time for the answer.
+    /// Prepares a request until its client's turn is over; whether it was ready before.
     fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &TurnClock) -> bool {
         let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
         let before = self.core.prepare(prepared);
         debug_assert!(before.is_none(), "it is of one request");
-        let mut is_ready = self.core.look_ahead(client, request);
-        if !is_ready && let Some(turn) = self.turn_of(client) {
-            turn.note_request(Nanoseconds::MAX);
-        }
+        let is_ready = self.core.look_ahead(client, request);
         if !is_ready {
+            if let Some(turn) = self.turn_of(client) {
+                turn.note_request(Nanoseconds::MAX);
+            }
             // Its client's turn was light until here: the rest is prepared in heavy ones, which are shorter.
             let heavy = TurnClock::start(self.now(), self.time_of(ClientTurn::Heavy), 1);
             let is_over = |now| clock.is_over(now) || heavy.is_over(now);
-            // An answer that becomes ready at the end of a turn is given in the next one.
-            while !is_over(self.now()) && !is_ready {
-                is_ready = self.core.look_ahead(client, request);
-            }
-            is_ready = is_ready && !is_over(self.now());
+            // An answer that becomes ready is given in the next turn: with its preparation it would take longer than one.
+            while !is_over(self.now()) && !self.core.look_ahead(client, request) {}
         }
         if let Some(prepared) = self.core.prepare(None)
             && let Some(turn) = self.turn_of(client)

@@ -126,6 +126,8 @@ impl OpenSurvey {
         let sorting = objects.sorting(&list.order)?;
         let first = FirstEntries::new(sorting, limit as usize, list.after.as_ref());
         let mut survey = Self::new(objects, asked, selectors, SurveyFinding::First(first));
+        // Each may be compared with many others.
+        survey.objects_at_once = survey.objects_at_once.div_ceil(2);
         survey.find(objects, false);
         Ok(survey)
     }
