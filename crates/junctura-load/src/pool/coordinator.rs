@@ -309,10 +309,9 @@ impl<'a> LoadRun<'a> {
     }
 
     fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<LoadReport> {
-        self.hear_until(
-            |workers, heard| heard == workers.len(),
-            |word| matches!(word, Word::Ready),
-        )?;
+        while self.workers.iter().any(LoadWorker::is_awaited) {
+            self.hear()?;
+        }
         if self.arguments.may_lose_some() {
             self.deaths = Some(UnreportedKills::watch(pool)?);
         }
@@ -372,20 +371,8 @@ impl<'a> LoadRun<'a> {
         Ok(report)
     }
 
-    /// Reads the reports of all processes until enough of the wanted kind were received.
-    fn hear_until(
-        &mut self,
-        enough: impl Fn(&[LoadWorker], usize) -> bool,
-        wanted: impl Fn(&Word) -> bool,
-    ) -> Result<()> {
-        let mut heard = 0;
-        while !enough(&self.workers, heard) {
-            heard += usize::from(self.hear()?.is_some_and(|word| wanted(&word)));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn hear(&mut self) -> Result<Option<Word>> {
+    /// Waits for the next report of a process.
+    pub(crate) fn hear(&mut self) -> Result<()> {
         let heard = self.words.recv().ok();
         self.take_in(heard)
     }
@@ -394,11 +381,11 @@ impl<'a> LoadRun<'a> {
     pub(crate) fn hear_within(&mut self, time: Duration) -> Result<()> {
         match self.words.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
-            heard => self.take_in(heard.ok()).map(|_| ()),
+            heard => self.take_in(heard.ok()),
         }
     }
 
-    fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
+    fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<()> {
         let (at, word) = heard.ok_or_else(died)?;
         let may_be_cut = self.may_be_cut(at);
         // The network may be cut before it has connected; its replacement waits until the network is back.
@@ -408,31 +395,21 @@ impl<'a> LoadRun<'a> {
         };
         let worker = &mut self.workers[at];
         match word {
-            None if worker.figures.is_none() => Err(died()),
-            Some(Word::Failed { code, .. }) if may_be_cut && is_cut(&code, worker) => {
-                self.replace(at)?;
-                Ok(None)
+            None if worker.figures.is_none() => return Err(died()),
+            Some(Word::Failed { code, .. }) if may_be_cut && is_cut(&code, worker) => self.replace(at)?,
+            Some(Word::Failed { code, text }) => {
+                return Err(Error::new(
+                    Code::from_name(&code).unwrap_or(Code::Io),
+                    worker.plan.name(),
+                    text,
+                ));
             }
-            Some(Word::Failed { code, text }) => Err(Error::new(
-                Code::from_name(&code).unwrap_or(Code::Io),
-                worker.plan.name(),
-                text,
-            )),
-            Some(Word::Ready) => {
-                worker.is_ready = true;
-                // A later process has got its start time when the load began.
-                Ok(self.at_ns.is_none().then_some(Word::Ready))
-            }
-            Some(Word::Progress { done }) => {
-                worker.done = done;
-                Ok(None)
-            }
-            Some(Word::Report(figures)) => {
-                worker.figures = Some(*figures);
-                Ok(None)
-            }
-            other => Ok(other),
+            Some(Word::Ready) => worker.is_ready = true,
+            Some(Word::Progress { done }) => worker.done = done,
+            Some(Word::Report(figures)) => worker.figures = Some(*figures),
+            None => {}
         }
+        Ok(())
     }
 
     fn reports(&mut self, role: WorkerRole, progress: &ProgressBar) -> Result<Vec<WorkerFigures>> {
@@ -455,9 +432,7 @@ impl<'a> LoadRun<'a> {
             let next = memory.as_deref_mut().map(MemoryWatch::look).transpose()?.flatten();
             match next {
                 Some(wait) => self.hear_within(wait)?,
-                None => {
-                    self.hear()?;
-                }
+                None => self.hear()?,
             }
             let received = self
                 .workers
@@ -512,6 +487,11 @@ impl<'a> LoadRun<'a> {
 }
 
 impl LoadWorker {
+    /// Whether it has yet to connect.
+    fn is_awaited(&self) -> bool {
+        !self.is_ready && self.figures.is_none()
+    }
+
     pub(crate) fn start(
         program: &ProgramWords,
         at: usize,

@@ -235,9 +235,10 @@ impl LoadRun<'_> {
             deaths.awaited.push(pid);
         }
         let mut replacement = LoadWorker::start(&self.arguments.program, self.workers.len(), plan, &self.sender)?;
-        replacement.process.obey(&CoordinatorOrder::Start {
-            at_ns: self.at_ns.unwrap_or_default(),
-        })?;
+        // Before the load begins, it gets its order with the others.
+        if let Some(at_ns) = self.at_ns {
+            replacement.process.obey(&CoordinatorOrder::Start { at_ns })?;
+        }
         self.workers.push(replacement);
         Ok(())
     }
