@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("JUNCTURA_PROFILE", "ci")
-LIBRARY = BUILT / "libjunctura_c.so"
+# Another library in `make soak`: one under AddressSanitizer, with which programs are compiled, too.
+CHECKED = os.environ.get("JUNCTURA_C_CHECKED")
+LIBRARY = Path(CHECKED or BUILT / "libjunctura_c.so")
 HEADERS = ROOT / "c/include"
 PROGRAMS = Path(__file__).parent / "programs"
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -27,7 +29,9 @@ def compile_c(source: Path, program: Path, libraries: Path, *options: str) -> Pa
     """Compiles one source strictly, as C11 unless the options name another standard."""
     standard = () if any(option.startswith("-std=") for option in options) else ("-std=c11",)
     links = ["-L", str(libraries), "-ljunctura", f"-Wl,-rpath,{libraries}", "-lpthread", "-ldl", "-lm"]
-    command = ["gcc", *standard, *STRICT, "-g", "-I", str(HEADERS), "-I", str(PROGRAMS), str(source), *options]
+    sanitizers = ("-fsanitize=address",) if CHECKED else ()
+    command = ["gcc", *standard, *STRICT, "-g", *sanitizers, "-I", str(HEADERS), "-I", str(PROGRAMS), str(source)]
+    command += options
     done = subprocess.run([*command, "-o", str(program), *links], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
