@@ -171,7 +171,7 @@ soak: setup-dev servers build ## the long runs: tests named soak_*, every messag
 	@$(PY) tests/storm/soak.py
 	@echo "soak: a million random calls of the C library"
 	@cargo build --profile ci -p junctura-cli -p junctura-c
-	@JUNCTURA_C_CALLS=1000000 $(PY) -m pytest -q tests/c -k 'random_calls_return or in_random_calls'
+	@JUNCTURA_C_CALLS=1000000 $(PY) -m pytest -q --timeout 1800 tests/c -k 'random_calls_return or in_random_calls'
 	@tools/asan_c.sh
 	@echo "soak: runs of workflows, with fresh seeds"
 	@$(PY) tests/workflow/run_storm.py --first $$(date +%s)

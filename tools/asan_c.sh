@@ -14,4 +14,4 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 library="$built/sanitize-c/$host/sanitize/libjunctura_c.so"
 echo "asan: programs of C with $library"
 JUNCTURA_C_CHECKED=$library JUNCTURA_C_CALLS=${CALLS:-1000000} PYTHONPATH=$PWD/python \
-    .venv/bin/python -m pytest -q tests/c/test_programs.py -k 'succeeds or random_calls_return or killed'
+    .venv/bin/python -m pytest -q --timeout 1800 tests/c/test_programs.py -k 'succeeds or random_calls_return or killed'
