@@ -16,6 +16,10 @@ is written lies in memory (``/dev/shm``), so that no disk is measured, and nobod
 - **field store**: members archive in a weather centre's field store (``pyfdb``), with keys given, flush after each step
   and tell of it by a line in a pipe; a task for each product retrieves its fields by one request.
 
+In cases whose names end in ``synced``, files lie on a disk (that of the build), and a member syncs those of a step,
+once for each step, before anybody sees them: these fields survive the machine, and those in a pool or in ``/dev/shm``
+do not.
+
 No way but the first has anything of Junctura's pool; in all of them the same functions decode, transform and encode.
 Beside the time stand how much of it was left when the last member had ended, the bytes of messages that were read to
 make products, how many messages ecCodes decoded for it, and the CPU time of all processes. For a system of this kind a
@@ -75,10 +79,13 @@ class Size:
     members: int
     steps: int
     truncation: int = 63
+    # Whether files are on a disk, and synced.
+    synced: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.members}-members-{self.steps}-steps" + (f"-T{self.truncation}" if self.truncation != 63 else "")
+        size = f"{self.members}-members-{self.steps}-steps" + (f"-T{self.truncation}" if self.truncation != 63 else "")
+        return size + ("-synced" if self.synced else "")
 
     def member(self, number: int) -> list[str]:
         """What a member is told, wherever its fields go."""
@@ -104,6 +111,8 @@ class Run:
 
     size: Size
     folder: Path
+    between: Path
+    """Where fields are handed over."""
 
     @property
     def out(self) -> Path:
@@ -148,6 +157,7 @@ class Run:
 Way = Callable[[Run], Figures]
 QUICK = (Size(2, 8),)
 WHOLE = (*QUICK, Size(12, 8), Size(2, 24), Size(4, 24), Size(8, 24), Size(12, 24), Size(4, 8, truncation=213))
+LONG = (Size(2, 96), Size(2, 24, synced=True), Size(8, 24, synced=True), Size(2, 96, synced=True))
 
 
 def junctura(run: Run) -> Figures:
@@ -165,14 +175,17 @@ def files(run: Run, *, every_s: float, together: bool = False) -> Figures:
 def archive(run: Run) -> Figures:
     if not FDB.exists():
         raise LeftOutError("pyfdb is not installed (benches/setup.sh)")
-    os.mkfifo(run.folder / "between" / PIPE)
+    if run.size.synced:
+        raise LeftOutError("it syncs by itself, and is measured in memory")
+    os.mkfifo(run.between / PIPE)
     return by_bridge(run, IN_RIVAL, "archive")
 
 
 def by_bridge(run: Run, python: list[str], way: str, *options: str) -> Figures:
-    place = str(run.folder / "between")
+    place = str(run.between)
     maker = [*python, str(HERE / "products_files_maker.py"), *options, *workers(), way, place, str(run.out)]
-    return run.take(maker, [*python, str(HERE / "products_files_member.py"), way, place])
+    by = "synced" if run.size.synced else way
+    return run.take(maker, [*python, str(HERE / "products_files_member.py"), by, place])
 
 
 def workers() -> list[str]:
@@ -181,9 +194,11 @@ def workers() -> list[str]:
 
 def sample(size: Size, way: Way, expected: dict[str, str]) -> Figures:
     """One run, whose products have to be those that are expected; the first one says which."""
-    with tempfile.TemporaryDirectory(prefix="junctura-bench-", dir=MEMORY) as name:
-        run = Run(size, Path(name))
-        (run.folder / "between").mkdir()
+    with (
+        tempfile.TemporaryDirectory(prefix="junctura-bench-", dir=MEMORY) as name,
+        tempfile.TemporaryDirectory(prefix="junctura-bench-", dir=TARGET if size.synced else MEMORY) as between,
+    ):
+        run = Run(size, Path(name), Path(between))
         cpu_s, begun = children_cpu_s(), time.time()
         counted = way(run)
         cpu_s = children_cpu_s() - cpu_s
@@ -266,6 +281,7 @@ def case(size: Size) -> Case:
     made = contenders(lambda way: functools.partial(sample, size, way, expected), "the last product's file")
     checks = [Check(JUNCTURA, at_most=1, times=name) for name, kind, _ in WAYS if kind == "rival"]
     what = f"{size.members} members of T{size.truncation} and the products of {size.steps} steps"
+    what += ", files on disk, synced once a step" if size.synced else ""
     question = f"{what}: from the start to the last product"
     return Case(size.name, question, SECONDS, made, checks, rounds_max=1, same="products")
 
@@ -282,7 +298,7 @@ def cost(steps: Sequence[int]) -> Case:
 
 def warm(sizes: Sequence[Size]) -> None:
     """Weights of interpolation are made once for all, and programs are read from the disk."""
-    for truncation in {size.truncation for size in sizes}:
+    for truncation in sorted({size.truncation for size in sizes}):
         with contextlib.suppress(LeftOutError):
             sample(Size(2, 8, truncation), junctura, {})
 
@@ -291,7 +307,7 @@ def main() -> int:
     os.environ.setdefault("JUNCTURA_CACHE", str(TARGET / "benches/weights"))
     bench = begin("products_files", "What does it save to hand fields over instead of through files?")
     bench.versions.update(versions())
-    sizes = QUICK if bench.quick else WHOLE
+    sizes = QUICK if bench.quick else (*WHOLE, *LONG)
     warm([size for size in sizes if bench.arguments.only in size.name] or QUICK)
     return bench.run([*map(case, sizes), cost(FITTED[:2] if bench.quick else FITTED)])
 

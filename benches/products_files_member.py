@@ -1,4 +1,4 @@
-"""A member of the demo's model whose fields go another way: ``products_files_member.py files|archive FOLDER …``.
+"""A member of the demo's model whose fields go another way: ``products_files_member.py files|synced|archive FOLDER …``.
 
 What follows is for ``swell.py``, which runs as it is: this is one more place that its messages are given to, and that
 hears of the end of a step.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from products_files_ways import ArchiveWriter, FileWriter, Name, Writer
+from products_files_ways import ArchiveWriter, FileWriter, Name, SyncedFileWriter, Writer
 
 MODEL = Path(__file__).resolve().parent.parent / "examples/11_swell"
 
@@ -21,7 +21,8 @@ def main() -> int:
     sys.path.insert(0, str(MODEL))
     modules: tuple[Any, ...] = tuple(map(importlib.import_module, ("swell", "outputs")))
     swell, outputs = modules
-    writer: Writer = FileWriter(Path(place)) if way == "files" else ArchiveWriter(Path(place))
+    writers: dict[str, Any] = {"files": FileWriter, "synced": SyncedFileWriter, "archive": ArchiveWriter}
+    writer: Writer = writers[way](Path(place))
 
     def outputs_of(given: Any, model: Any) -> Any:
         made = outputs.Outputs(given, model)

@@ -66,7 +66,8 @@ def main() -> None:
     text = "the picture (default: products_files.png)"
     parser.add_argument("--out", type=Path, default=Path("products_files.png"), help=text)
     arguments = parser.parse_args()
-    by_steps = read(arguments.figures)
+    # Of one number of members there is no line.
+    by_steps = {steps: lines for steps, lines in read(arguments.figures).items() if len(next(iter(lines.values()))) > 1}
     figure, axes = plt.subplots(2, len(by_steps), squeeze=False, sharex=True, layout="constrained")
     figure.set_size_inches(5.5 * len(by_steps), 7.5)
     for column, (steps, lines) in enumerate(sorted(by_steps.items())):

@@ -80,6 +80,40 @@ class FileWriter:
         """Nobody is told."""
 
 
+class SyncedFileWriter:
+    """Writes a file for each field; at the end of a step they are on the disk, and only then renamed."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        # Of this step: names that nobody looks at, and what they become.
+        self.files: dict[Path, Path] = {}
+
+    def take(self, name: Name, data: bytes) -> None:
+        path = path_of(self.place, name)
+        path.parent.mkdir(exist_ok=True)
+        hidden = path.with_name(f".{path.name}")
+        hidden.write_bytes(data)
+        self.files[hidden] = path
+
+    def end_step(self) -> None:
+        for hidden in self.files:
+            synced(hidden)
+        for hidden, path in self.files.items():
+            hidden.rename(path)
+        for folder in {path.parent for path in self.files.values()}:
+            synced(folder)
+        self.files.clear()
+
+
+def synced(path: Path) -> None:
+    """Returns when a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Files:
     """Looks every so often into the folders of the steps of which something is missing, and nowhere else."""
 

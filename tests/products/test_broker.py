@@ -519,6 +519,50 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
             shared_arrays.kept(pool, 7)
 
 
+def test_a_run_that_waits_has_no_arrays_that_nothing_needs(tmp_path: Path, pool: junctura.Pool) -> None:
+    text = """\
+product: mean
+from: {param: t, levelist: 850, step: 0/6, number: 1/2}
+do: [ensemble: [mean]]
+to: {format: grib2, name: "{step}.grib2"}
+"""
+
+    def offer_step(step: int) -> None:
+        for number in (1, 2):
+            message = grid_message(280.0 + number, shortName="t", level=850)
+            offer(pool, message, param="t", step=step, number=number)
+
+    left: list[int] = []
+
+    def waits(_report: Any) -> None:
+        left.append(len(running.pool.list("kind=array")))
+        if len(left) == 1:
+            offer_step(6)
+
+    offer_step(0)
+    running = broker(tmp_path, pool, text, patience=0, waits=waits)
+    report = running.run()
+    assert (len(report.made), report.failed) == (2, [])
+    assert left[0] == 0
+
+
+def test_arrays_that_are_not_acknowledged_are_there_before_a_later_object() -> None:
+    with junctura.Pool(schema="free") as pool, junctura.Pool(pool.url) as worker:
+        one = Field(np.arange(1.0 * TARGET.size).reshape(TARGET.shape), TARGET, {"param": "t"}, "K")
+        with worker.pipeline() as pipeline:
+            for node in range(20):
+                shared_arrays.keep(worker, node, [one.having(one.values + node)], pipeline)
+            worker.offer(b"", name="done/1", kind="done")
+            for node in range(20):
+                (made,) = shared_arrays.kept(pool, node)
+                np.testing.assert_array_equal(made.values, one.values + node)
+        # A pipeline is for what is offered for the first time.
+        pipeline = worker.pipeline()
+        shared_arrays.keep(worker, 7, [one], pipeline)
+        with pytest.raises(junctura.AlreadyExists):
+            pipeline.flush()
+
+
 def test_recipes_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wanted.yaml"
     file.write_text(PRODUCTS)

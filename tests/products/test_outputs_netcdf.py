@@ -164,6 +164,14 @@ def test_a_probability_says_what_of(tmp_path: Path, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_mean_over_base_times_says_so(tmp_path: Path, kind: Any) -> None:
+    months = [field(date=date, stepType="avgua") for date in ("2026-08-01", "2026-09-01")]
+    said = opened(Output(kind), tmp_path / "p", *months).t
+    assert said.sizes["time"] == 2 and "cell_methods" not in said.attrs
+    assert said.attrs["comment"] == "mean over the base times of the period that begins at the base time (avgua)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_ranges_that_end_together_have_axes_of_their_own(tmp_path: Path, kind: Any) -> None:
     data = opened(Output(kind), tmp_path / "p", *SETS["ranges"])
     said = {one: (data[one].dims[0], data[one].attrs["cell_methods"]) for one in ("tp", "mx2t6", "param_2t")}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import re
 import signal
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
 
     """
     given = _parser().parse_args(arguments)
+    if forks:
+        # What is read until workers are forked stays until the end of this process.
+        gc.disable()
     wrong: list[Error] = []
     try:
         plan = _plan_of(given, wrong.append)
@@ -68,8 +72,9 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
             return 1 if wrong else 0
         with _interruptible():
             if plan:
+                gc.enable()
                 return _run_plan(plan, given)
-            graph = ProductGraph(recipes)
+            graph = _graph_of(recipes, forks=forks)
             fork_server = _fork_server(recipes, graph) if forks and not given.dask else None
             try:
                 return _run(graph, wrong, given, fork_server)
@@ -82,6 +87,14 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
     except KeyboardInterrupt:
         say("junctura: ended; what is finished stays, and the next run makes the rest", sys.stderr)
         return 130
+
+
+def _graph_of(recipes: Sequence[Recipe], *, forks: bool) -> ProductGraph:
+    graph = ProductGraph(recipes)
+    if forks:
+        gc.freeze()
+        gc.enable()
+    return graph
 
 
 def _parser() -> argparse.ArgumentParser:

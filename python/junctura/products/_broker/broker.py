@@ -63,6 +63,10 @@ if TYPE_CHECKING:
 
 # Maximum number of held inputs that are not decoded yet.
 _WINDOW = 256
+# Each request to the pool costs more than the removal of an array: arrays are removed together, and none stays longer
+# than this when the broker has nothing else to do.
+_FREED_AT_ONCE = 16
+_FREED_AFTER_S = 0.02
 # Maximum number of clients in a message.
 _NAMES_MAX = 8
 _NOBODY = "no client is connected that could offer what is missing"
@@ -169,6 +173,8 @@ class Broker:
         # The inputs that are held until they are decoded, by number, and the number of received inputs.
         self._held: dict[int, junctura.Object] = {}
         self._arrivals = 0
+        # The nodes whose arrays are not needed any more, but are still in the pool.
+        self._freed: list[int] = []
         self._is_over = False
         # The last step that may fail, because it starts processes.
         self.crew = _crew(workers, dask, memory or pool_bytes())
@@ -261,13 +267,8 @@ class Broker:
             if self._ready is not None and not self.report.inputs and not self._is_through():
                 self._ready()
             while not self._is_through():
-                self._take_inputs(inputs)
                 self.queue.give(len(self.engine.tasks))
-                # Inputs that arrived may allow further tasks.
-                if self.crew.take(self._take_answer):
-                    self._patience.progressed()
-                else:
-                    self._wait()
+                self._take_next(inputs)
         left = self.graph.open()
         self.report.nearest = [near.text for near in self._nearest(left)]
         for product in left:
@@ -289,23 +290,49 @@ class Broker:
         """Whether no task is outstanding."""
         return not self.engine.tasks
 
-    def _wait(self) -> None:
-        if self._is_through():
-            return
+    def _take_next(self, inputs: InputFollows) -> None:
+        """Waits until something arrives, and takes it."""
         # Making products does not count as waiting.
-        is_waiting = self._is_idle and not self._is_over
-        # All received inputs were taken just now: a descriptor may be readable although there are no data.
-        if is_waiting and not self._patience.left_s:
-            self._look()
+        if self._is_waiting and not self._patience.left_s:
+            self._free()
+            self._take_inputs(inputs)
+            # A descriptor may be readable although there are no data.
+            if self._is_waiting and not self._patience.left_s:
+                self._look()
             return
-        poll = select.poll()
+        source = self._descriptors(self.source)
+        ready = self._readable()
+        if ready - source and self.crew.take(self._take_answer):
+            self._patience.progressed()
+        # Without tasks a run may be over: producers may have left before their last inputs were decoded.
+        if ready & source or self._is_idle:
+            self._take_inputs(inputs)
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self._is_idle and not self._is_over
+
+    def _descriptors(self, pool: junctura.Pool) -> set[int]:
         # Producers are no longer observed, and unread data would wake the loop again and again.
-        pools = [self.pool] if self._is_over else [self.source, self.pool]
-        for descriptor in (*(pool.fileno() for pool in pools), *self.crew.descriptors):
+        return set() if pool is self.source and self._is_over else {pool.fileno()}
+
+    def _readable(self) -> set[int]:
+        """Returns the descriptors that have become readable; none if inputs are due, or arrays are to be freed."""
+        poll = select.poll()
+        for descriptor in (*self._descriptors(self.source), *self._descriptors(self.pool), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
-        for descriptor, _ in poll.poll(math.ceil(1000 * self._patience.left_s) if is_waiting else None):
-            if descriptor in self.crew.descriptors:
-                self.crew.look(descriptor)
+        left_s = self._patience.left_s if self._is_waiting else math.inf
+        left_s = min(left_s, _FREED_AFTER_S if self._freed else math.inf)
+        ready = {descriptor for descriptor, _ in poll.poll(None if left_s == math.inf else math.ceil(1000 * left_s))}
+        if not ready:
+            self._free()
+        for descriptor in ready.intersection(self.crew.descriptors):
+            self.crew.look(descriptor)
+        return ready
+
+    def _free(self) -> None:
+        freed, self._freed = self._freed, []
+        shared_arrays.free(self.pool, freed)
 
     def _look(self) -> None:
         """Reports the missing inputs when none has arrived for a while, and ends the run when none can arrive."""
@@ -385,10 +412,14 @@ class Broker:
                     with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                         self._held.pop(action.number).release()
                 case FreeArrays():
-                    shared_arrays.free(self.pool, action.nodes)
+                    self._freed += action.nodes
+                    if len(self._freed) >= _FREED_AT_ONCE:
+                        self._free()
                 case HintLegendre():
                     task_messages.hint(self.pool, action.legendre)
                 case ReportMade():
+                    if not self.graph.left:
+                        self._free()
                     self._tell(action.event)
                     wanted = self.graph.products[action.product].wanted
                     self._announce(wanted, action.event.path, action.event.nbytes, action.words)

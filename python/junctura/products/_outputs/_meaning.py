@@ -30,6 +30,9 @@ from junctura.products._input.decoded_field import Field
 
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]
+# Means over the base times of a period, such as the forecasts or analyses of a month, in edition 1. The date is that of
+# the period; nothing happens over a range of steps.
+_OVER_BASES = ("avgas", "avgfc", "avgia", "avgid", "avgua")
 
 # The divisor of the spread in `junctura.products._operations`; other software divides by N - 1.
 SPREAD = "sqrt(sum((x - mean(x))**2) / N): divided by the number of members N, not by N - 1"
@@ -66,6 +69,8 @@ class Meaning:
     threshold_units: str
     condition: Literal["above", "below"]
     members: int | None
+    over_bases: str = ""
+    """The kind of mean over base times, as ecCodes names it."""
 
     @property
     def name(self) -> str:
@@ -116,11 +121,14 @@ def meaning(field: Field) -> Meaning:
         threshold_units=str(field.attributes.get("thresholdUnits", "")),
         condition=read.one_of("condition", ("above", "below")) or "above",
         members=read.whole("members"),
+        over_bases=read.over_bases(),
     )
 
 
 def comment(is_what: Meaning) -> str:
-    """Returns a comment for statistics with several formulas in use; empty for others."""
+    """Returns a comment for means over base times, and statistics with several formulas in use; empty for others."""
+    if is_what.over_bases:
+        return f"mean over the base times of the period that begins at the base time ({is_what.over_bases})"
     if is_what.statistic != "spread":
         return ""
     return SPREAD if is_what.members is None else f"{SPREAD}; N = {is_what.members}"
@@ -187,7 +195,13 @@ class _Attributes:
             raise self.refused(name, f"one of {', '.join(possible)}")
         return value
 
+    def over_bases(self) -> str:
+        kind = str(self.values.get("stepType"))
+        return kind if kind in _OVER_BASES else ""
+
     def process(self) -> Any:
+        if self.over_bases():
+            return None
         found = self.one_of("stepType", ("instant", *get_args(Process)))
         return None if found == "instant" else found
 

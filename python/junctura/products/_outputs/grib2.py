@@ -93,6 +93,7 @@ _LEVELS = {
     "hl": "heightAboveGround",
     "sol": "soilLayer",
 }
+_END_OF_RANGE = "yearOfEndOfOverallTimeInterval"
 # MARS names of ensemble statistics.
 _TYPES = {"mean": "em", "spread": "es", "probability": "ep", "percentile": "pb", "min": "pb", "max": "pb"}
 _LOCAL = {"class": "marsClass", "type": "marsType", "stream": "marsStream", "expver": "experimentVersionNumber"}
@@ -377,7 +378,11 @@ def _set_step(template: _Template, subject: str, is_what: Meaning) -> None:
 
 
 def _has_hours(message: int, hours: int) -> bool:
-    ask = needed("eccodes", "products").codes_get_long
+    eccodes = needed("eccodes", "products")
+    # Some parameters are only defined over a range of steps, whose end is a date and a time.
+    if eccodes.codes_is_defined(message, _END_OF_RANGE):
+        return False
+    ask = eccodes.codes_get_long
     return (ask(message, "indicatorOfUnitForForecastTime"), ask(message, "forecastTime")) == (_HOUR, hours)
 
 

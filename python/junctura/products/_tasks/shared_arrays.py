@@ -15,8 +15,12 @@ from junctura.products._regrid.grids import grid
 from junctura.products._tasks.task_messages import forget
 
 
-def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
-    """Stores the fields of a node in the pool as one object, for all workers."""
+def keep(pool: junctura.Pool, node: int, fields: Sequence[Field], pipeline: junctura.Pipeline | None = None) -> None:
+    """Stores the fields of a node in the pool as one object, for all workers.
+
+    With a pipeline the object is offered without waiting for the acknowledgment. A crashed worker must not have stored
+    the same fields before.
+    """
     about = json.dumps([_about(one) for one in fields]).encode()
     size = sum(one.values.size for one in fields)
     with pool.allocate(8 * size + len(about)) as place:
@@ -27,9 +31,13 @@ def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
         # The allocation cannot be offered while a writable view exists.
         del values
         memory.release()
+        attributes = {"name": _name(node), "kind": "array", "values": str(size)}
+        if pipeline is not None:
+            pipeline.offer(place, attributes)
+            return
         # A crashed worker may have stored them before.
         with contextlib.suppress(junctura.AlreadyExists):
-            place.offer(name=_name(node), kind="array", values=str(size))
+            place.offer(attributes)
 
 
 def kept(pool: junctura.Pool, node: int) -> list[Field]:

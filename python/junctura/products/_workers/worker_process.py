@@ -89,6 +89,9 @@ class Worker:
         self.transforms = FieldTransforms(self.fields_of)
 
         self._source: junctura.Pool | None = None
+        # Arrays are offered through it while a task is done for the first time; its acknowledgments precede that of the
+        # answer.
+        self._pipeline: junctura.Pipeline | None = None
 
     @property
     def source(self) -> junctura.Pool:
@@ -174,7 +177,14 @@ class Worker:
             if obj.redelivered:
                 self.do_again(order)
             else:
-                self.do(order)
+                self._do_first(order)
+
+    def _do_first(self, order: TaskOrder) -> None:
+        """Executes a task that no other worker has begun: none of its arrays exists."""
+        self._pipeline = self.pool.pipeline()
+        with self._pipeline:
+            self.do(order)
+        self._pipeline = None
 
     def do_again(self, order: TaskOrder) -> None:
         """Executes a redelivered task; fails it if it has crashed several workers."""
@@ -246,7 +256,7 @@ class Worker:
     def _keep(self, node: int, made: TaskFields) -> str:
         """Keeps the fields of a node; returns the reason of a failure, else an empty text."""
         try:
-            shared_arrays.keep(self.pool, node, made.fields(node))
+            shared_arrays.keep(self.pool, node, made.fields(node), self._pipeline)
         except Exception as error:
             # Any error: the other nodes can be kept.
             return _words(error)
