@@ -95,7 +95,7 @@ impl ClientTable {
             let meant = nearest(known.iter().copied(), theirs.name())
                 .map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let cause = format!(
-                "the pool has no schema of this name; it has {}{meant}",
+                "the server has no schema of this name; it has {}{meant}; to add it, stop the server, and serve the pool with --schema",
                 known.join(", ")
             );
             return Err(Error::new(
@@ -108,7 +108,8 @@ impl ClientTable {
             None => Ok(()),
             Some(difference) => {
                 let cause = format!(
-                    "the pool's schema and the client's differ: {difference}; open the pool without it, or give it another name"
+                    "the server's schema and the client's differ: {difference}; open the pool without it, give it another name, or stop the server \
+                     and serve the pool with the client's"
                 );
                 Err(Error::new(
                     Code::SchemaMismatch,
