@@ -115,6 +115,34 @@ def test_types_that_numpy_lacks_describe_integers_of_their_size(way: str) -> Non
             WAYS[way](np.ones(4, wrong), dtype="bf16")
 
 
+def _in_chunks(pool: junctura.Pool, attributes: dict[str, Any]) -> None:
+    array = pytest.importorskip("dask.array")
+    pool.offer_chunks(array.ones(4, chunks=2), attributes)
+
+
+def _piece_in_bundle(pool: junctura.Pool, attributes: dict[str, Any]) -> None:
+    with pool.bundle("step") as bundle:
+        bundle.offer_piece(np.ones(4), "shape=4", 0, attributes)
+
+
+PIECES: dict[str, Callable[[junctura.Pool, dict[str, Any]], None]] = {
+    "Pool.offer_piece": lambda pool, attributes: pool.offer_piece(np.ones(4), "shape=4", 0, attributes),
+    "Pool.offer_chunks": _in_chunks,
+    "Bundle.offer_piece": _piece_in_bundle,
+    "Exchange.put": lambda pool, attributes: junctura.Exchange(pool, "shape=4", 0).put(np.ones(4), attributes),
+}
+
+
+@pytest.mark.parametrize("way", PIECES)
+def test_attributes_of_an_array_in_pieces_fit_it(pool: junctura.Pool, way: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"i8 is given for an array of <f8: leave dtype out"):
+        PIECES[way](pool, {"name": "a", "dtype": "i8"})
+    with pytest.raises(junctura.InvalidArgument, match=r"2/3 is given for an array of the layout shape=4"):
+        PIECES[way](pool, {"name": "a", "shape": [2, 3]})
+    PIECES[way](pool, {"name": "a", "dtype": "float64", "shape": [2, 2]})
+    assert pool.demand_array(name="a", timeout=60).shape == (4,)
+
+
 def test_an_array_in_pieces_has_the_form_of_its_pieces(pool: junctura.Pool) -> None:
     with pytest.raises(junctura.Error):
         pool.offer_piece(np.ones(4), "shape=3", 0, name="a")
