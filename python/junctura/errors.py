@@ -543,8 +543,8 @@ class SelectorWarning(UserWarning):
     similar one; or no schema reads its value.
 
     `Pool.follow`, `demand`, `list`, `tally`, `require` and `subscribe` issue it, once for each selector of a pool;
-    selectors that differ only in digits count as one. The selector is valid: a later object of an open schema may
-    match it.
+    selectors that differ only in digits count as one. `list` of a store issues it, too. The selector is valid: a later
+    object of an open schema may match it.
 
     Examples
     --------

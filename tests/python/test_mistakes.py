@@ -118,3 +118,14 @@ def test_a_warning_can_be_an_error() -> None:
         warnings.simplefilter("error", junctura.SelectorWarning)
         with pytest.raises(junctura.SelectorWarning):
             pool.demand("parm=t")
+
+
+def test_a_store_reports_mistakes() -> None:
+    with junctura.Store.create("memory:mistakes", schema=["mars", "free"]) as store:
+        with pytest.warns(junctura.SelectorWarning, match=SLIP):
+            assert len(store.list(WRONG)) == 0
+        assert messages(lambda: store.list("class=od,param=t")) == []
+        assert messages(lambda: store.list(WRONG, after=0)) == []
+        store.archive(b"", schema="free", name="a", parm="t")
+        store.flush()
+        assert messages(lambda: store.list("parm=u")) == []

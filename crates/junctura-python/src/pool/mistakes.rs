@@ -67,7 +67,7 @@ impl PyPool {
     }
 }
 
-fn warn(py: Python<'_>, selector: &str, mistake: &str) -> PyResult<()> {
+pub(crate) fn warn(py: Python<'_>, selector: &str, mistake: &str) -> PyResult<()> {
     static CATEGORY: LazyValue<Py<PyAny>> = LazyValue::new();
     let category = CATEGORY.get_or_make(py, || {
         Ok(py.import("junctura.errors")?.getattr("SelectorWarning")?.unbind())
