@@ -106,6 +106,14 @@ def test_bytes_take_any_form_of_their_size(way: str) -> None:
             WAYS[way](data, dtype="c16")
 
 
+@pytest.mark.parametrize("shape", [[10**12], [-1], [1, -1], [2**63 - 1]])
+def test_a_shape_that_no_bytes_have_is_refused(pool: junctura.Pool, shape: list[int]) -> None:
+    with pytest.raises(
+        junctura.InvalidArgument, match=r"^shape: .* of float64 are -?\d+ bytes, and the data are 8 bytes"
+    ):
+        pool.offer(bytes(8), name="a", dtype="<f8", shape=shape)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_types_that_numpy_lacks_describe_integers_of_their_size(way: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match="no dtype"):
