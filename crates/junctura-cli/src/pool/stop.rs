@@ -57,10 +57,10 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
             let limit = arguments
                 .timeout
                 .map_or_else(String::new, |limit| format!(" at the end of {limit:?} (--timeout)"));
-            let cause = format!(
-                "the server has ended{limit}, and objects that were not received are lost; {}",
-                left.cause()
-            );
+            let cause = left.cause();
+            let left_over = cause.strip_prefix("ended before all was received; ").unwrap_or(cause);
+            let cause =
+                format!("the server has ended{limit}, and objects that were not received are lost; {left_over}");
             return Err(Error::new(left.code(), pool.url(), cause));
         }
         ended => ended?,

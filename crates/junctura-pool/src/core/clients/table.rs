@@ -91,7 +91,8 @@ impl ClientTable {
     pub(in crate::core) fn agree_on_schema(&self, text: &str) -> Result<()> {
         let theirs = Schema::parse_yaml(text)?;
         let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
-            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
+            let own = self.config.schemas.iter().filter(|schema| !schema.is_aside());
+            let known: Vec<_> = own.map(|schema| schema.name()).collect();
             let meant = nearest(known.iter().copied(), theirs.name())
                 .map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let cause = format!(
