@@ -10,12 +10,14 @@ import errno
 import io
 import os
 import sys
+import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from junctura.errors import Error
+from junctura.errors import Error, SelectorWarning
 
 _SIZE = (80, 24)
 # Its reader has ended, or the terminal was closed.
@@ -43,6 +45,19 @@ def say(text: str, stream: TextIO | None) -> None:
         _forget(stream)
 
 
+@contextlib.contextmanager
+def said_if_slow(text: str, is_quiet: bool = False, seconds: float = 1.0) -> Iterator[None]:
+    """Writes a line to standard error if the block takes longer than this time."""
+    timer = threading.Timer(seconds, lambda: say(f"junctura: {text} ...", sys.stderr))
+    timer.daemon = True
+    if not is_quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def worded(error: Exception) -> str:
     """Formats an error for a message: with its code, as the commands in Rust do."""
     return f"{error.code}: {error}" if isinstance(error, Error) else str(error)
@@ -56,6 +71,7 @@ def status_of(program: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    warnings.showwarning = _show_warning
     status = 0
     try:
         status = program()
@@ -66,6 +82,17 @@ def status_of(program: Callable[[], int]) -> int:
             raise
         _forget(sys.stdout)
     return status
+
+
+_show_any_warning = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Shows a mistake in a selector as the commands in Rust do."""
+    if issubclass(category, SelectorWarning):
+        say(f"junctura: {message}", sys.stderr)
+    else:
+        _show_any_warning(message, category, *where, **more)
 
 
 def status_of_error(error: Error) -> int:

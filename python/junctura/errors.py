@@ -536,3 +536,22 @@ class Io(Error, OSError):
 
     code = "Io"
     advice = "retry"
+
+
+class SelectorWarning(UserWarning):
+    """A selector that matches nothing probably has a mistake: no object has its attribute, and a schema declares a
+    similar one; or no schema reads its value.
+
+    `Pool.follow`, `demand`, `list`, `tally`, `require` and `subscribe` issue it, once for each selector of a pool;
+    selectors that differ only in digits count as one. `list` of a store issues it, too. The selector is valid: a later
+    object of an open schema may match it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with junctura.Pool() as pool, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(pool.list("parm=t"), caught[0].message)
+    [] parm=t: no object has the attribute "parm"; did you mean param (schema mars)?
+
+    """

@@ -473,3 +473,22 @@ def test_a_client_that_does_not_wait_has_nothing_to_explain(served: Shell, join:
 
 def test_a_pool_without_a_server_is_named(bare: Shell) -> None:
     assert "no server runs there" in bare.error(5, "explain")
+
+
+def test_a_full_pool_without_requirements_names_what_keeps_it(
+    served: Shell, join: Open, beside: Callable[..., Any]
+) -> None:
+    def fill_for_good(pool: junctura.Pool) -> None:
+        for number in range(1000):
+            pool.offer(bytes(3000), name=f"n{number}")
+
+    model = join("model")
+    beside(fill_for_good, model)
+    waiting(join("observer"), 1)
+    text = explain(served)
+    assert "memory is full\n" in text
+    assert re.search(
+        r"^most memory is kept by objects that stay until they are withdrawn: \d+ objects, .* of ", text, re.M
+    )
+    assert "\n  for example {space=default}{}{name=n0}, offered by model (pid N)\n" in text
+    assert "`junctura pool withdraw-all SELECTOR` frees it; offers with a retention, such as released:1" in text

@@ -70,7 +70,9 @@ def test_what_is_owed_is_received_first(bare: Shell) -> None:
 
 def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) -> None:
     server, _pool, _requirement = owing(bare)
-    assert "left: 1, " in bare.error(4, "pool", "stop", "--timeout", "20ms")
+    said = bare.error(4, "pool", "stop", "--timeout", "20ms")
+    assert "the server has ended at the end of 20ms (--timeout), and objects that were not received are lost" in said
+    assert "left: 1, " in said
     code, _, said = server.end()
     assert code == 0
     assert "left: 1, " in said

@@ -71,6 +71,13 @@ def test_on_no_terminal_there_is_a_line_for_what_happens() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_an_each_without_an_object_is_shown(stream: io.StringIO) -> None:
+    done = {"kind": "done", "at": 1.0, "task": "reader", "cause": "no object matched knd=greeting", "counts": False}
+    seen([*examples.ensemble()[:1], done], stream)
+    assert "reader is done: no object matched knd=greeting" in stream.getvalue()
+
+
 def test_of_very_many_tasks_few_lines_are_shown() -> None:
     stream = io.StringIO()
     seen(examples.trues(2000), stream)

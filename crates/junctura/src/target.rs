@@ -91,7 +91,8 @@ impl<'a> Target<'a> {
                     Some(name) => find_schema(schemas, name)?,
                 };
                 let mut record = Vec::new();
-                schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record)?;
+                let written = schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record);
+                written.map_err(|error| with_open_schema(error, schemas, schema, default))?;
                 Ok(key_target(schema, &schemas[usize::from(schema)], record))
             }
             TargetKind::Key(text) => self.resolve_text(text, schemas),
@@ -138,6 +139,24 @@ fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target
     }
 }
 
+/// Names a schema that takes any attributes, in the error of attributes that the pool's default schema rejects.
+#[cold]
+pub(crate) fn with_open_schema(error: Error, schemas: &[Arc<Schema>], schema: u16, default: u16) -> Error {
+    let open = schemas.iter().find(|schema| schema.is_open());
+    let Some(open) = open.filter(|_| error.code() == Code::SchemaMismatch && schema == default) else {
+        return error;
+    };
+    if open.name() == schemas[usize::from(schema)].name() {
+        return error;
+    }
+    let cause = format!(
+        "{}; with schema {} any attributes may be given",
+        error.cause(),
+        open.name()
+    );
+    Error::new(error.code(), error.subject(), cause)
+}
+
 /// Returns the number of the schema with this name.
 pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
     let found = schemas.iter().position(|schema| schema.name() == name);
@@ -146,7 +165,10 @@ pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
         let names: Vec<&str> = own.map(|schema| schema.name()).collect();
         let near = nearest(names.iter().copied(), name);
         let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let cause = format!("this pool has {}{meant}", names.join(", "));
+        let cause = format!(
+            "the server has {}{meant}; to add a schema, serve the pool with --schema as well",
+            names.join(", ")
+        );
         Error::new(Code::NotFound, format!("schema {name}"), cause)
     })
 }

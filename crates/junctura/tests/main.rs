@@ -25,6 +25,7 @@ mod group;
 mod handover;
 mod hostile;
 mod memory;
+mod mistakes;
 mod pending;
 mod pipeline;
 mod stop;

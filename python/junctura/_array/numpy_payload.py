@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, SupportsIndex
@@ -266,6 +267,77 @@ def describe(data: Any) -> tuple[Array | Labelled, int, str, list[int]]:
         # For example device arrays of other libraries, or types that NumPy lacks.
         raise InvalidArgument("data", f"NumPy cannot read this {type(data).__name__}: {error}") from error
     return array, array.nbytes, text_of(array.dtype), list(array.shape)
+
+
+def check_form(
+    dtype: str | None, shape: Sequence[int] | None, own: tuple[str, Sequence[int]] | None, data: Any
+) -> None:
+    """Checks a given element type and shape against the data that they describe.
+
+    Parameters
+    ----------
+    dtype, shape
+        As given; None where not given, or not readable.
+    own
+        The type and the shape of the data, if they are an array. Bytes have none, and any form of their size fits.
+    data
+        The data.
+
+    Raises
+    ------
+    InvalidArgument
+        Readers would see other values, or fail.
+
+    """
+    kind = _known(dtype)
+    if own is None:
+        _check_size(kind, shape, data)
+        return
+    own_dtype, own_shape = own
+    if dtype is not None and not _is_alike(dtype, kind, own_dtype):
+        remedy = f"convert it, as in data.astype({dtype!r}), or leave dtype out"
+        raise InvalidArgument("dtype", f"{dtype} is given for an array of {own_dtype}: {remedy}")
+    if shape is not None and math.prod(shape) != math.prod(own_shape):
+        cause = f"{_slashed(shape)} is given for an array of shape {_slashed(own_shape)}: leave shape out"
+        raise InvalidArgument("shape", cause)
+
+
+def _check_size(kind: np.dtype[Any] | None, shape: Sequence[int] | None, data: Any) -> None:
+    if kind is None or not kind.itemsize:
+        return
+    payload = memoryview(data).cast("B")
+    nbytes = payload.nbytes
+    fits = nbytes % kind.itemsize == 0 if shape is None else nbytes == math.prod(shape) * kind.itemsize
+    # A payload with labels is longer, also if its labels are damaged, which its readers report.
+    if fits or payload[-len(_MAGIC) :] == _MAGIC:
+        return
+    if shape is None:
+        cause = f"{kind} is given for {nbytes} bytes, which are no whole number of elements of {kind.itemsize} bytes"
+        raise InvalidArgument("dtype", cause)
+    needed = math.prod(shape) * kind.itemsize
+    raise InvalidArgument("shape", f"{_slashed(shape)} of {kind} are {needed} bytes, and the data are {nbytes} bytes")
+
+
+def _is_alike(dtype: str, kind: np.dtype[Any] | None, own: str) -> bool:
+    """Whether an array of the type `own` may be given as `dtype`: the same type, or, for integers, one of the same size
+    that NumPy lacks, such as bf16.
+    """
+    own_kind = _known(own)
+    if kind is not None or own_kind is None:
+        return kind == own_kind and (kind is not None or dtype == own)
+    bits = re.search(r"[0-9]+", dtype)
+    return own_kind.kind in "iuV" and (bits is None or int(bits[0]) == own_kind.itemsize * 8)
+
+
+def _known(dtype: str | None) -> np.dtype[Any] | None:
+    try:
+        return None if dtype is None else dtype_of(dtype)
+    except ValueError:
+        return None
+
+
+def _slashed(extents: Sequence[int]) -> str:
+    return "/".join(map(str, extents)) or "()"
 
 
 def _array(data: Any) -> Array:

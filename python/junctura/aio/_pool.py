@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
@@ -19,7 +20,7 @@ from junctura.aio._arrays import ArrayVerbs
 from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, How, Pipeline
-from junctura.errors import Closed, Error, InvalidArgument
+from junctura.errors import Closed, Error, InvalidArgument, SelectorWarning
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -396,7 +397,8 @@ class Pool(ArrayVerbs):
 
         """
         native = self.blocking
-
+        if isinstance(target, str) and not target.startswith("{"):
+            await self._warn_of_mistakes(target)
         return await self._board.answer(native._begin_demand(target, timeout, schema, requirement, incomplete, key))
 
     def follow(
@@ -442,6 +444,7 @@ class Pool(ArrayVerbs):
                 versions,
                 time_to_live,
             ),
+            lambda: self._warn_of_mistakes(selector),
         )
 
     def require(
@@ -468,6 +471,7 @@ class Pool(ArrayVerbs):
         return Requirement(
             self,
             lambda: native._begin_require(selector, name, time_to_live, versions, group, on_full, quota, stuck_after),
+            lambda: self._warn_of_mistakes(selector),
         )
 
     async def retract(self, name: str) -> int:
@@ -559,7 +563,9 @@ class Pool(ArrayVerbs):
         """
         native = self.blocking
         wanted = None if kinds is None else list(kinds)
-        return Subscription(self._board, lambda: native._begin_subscribe(selector, wanted))
+        return Subscription(
+            self._board, lambda: native._begin_subscribe(selector, wanted), lambda: self._warn_of_mistakes(selector)
+        )
 
     async def wait(
         self, *on: Follow | Subscription | Bundle, timeout: float | None = None
@@ -607,6 +613,13 @@ class Pool(ArrayVerbs):
         `forget`, the number of keys that became free.
         """
         return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
+
+    async def _warn_of_mistakes(self, selector: str | None) -> None:
+        """Warns of probable mistakes in a selector, as the blocking pool does."""
+        begun = self.blocking._begin_mistakes(selector or "")
+        if begun is not None:
+            for mistake in await self._board.answer(begun):
+                warnings.warn(f"{selector}: {mistake}", SelectorWarning, stacklevel=3)
 
     async def _offer(
         self,

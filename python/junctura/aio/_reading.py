@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from junctura._native import Event, Object, _Answer
     from junctura._native_model import _Attributes, _Given
     from junctura.aio._pool import Pool
+
+    # Runs before the request.
+    _Before = Callable[[], Awaitable[None]]
 
 
 class Follow(Opening["_native.Follow"]):
@@ -39,11 +42,15 @@ class Follow(Opening["_native.Follow"]):
 
     """
 
-    def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Follow]]) -> None:
+    def __init__(
+        self, board: Switchboard, begin: Callable[[], _Answer[_native.Follow]], before: _Before | None = None
+    ) -> None:
         self._board = board
-        self._begin = begin
+        self._begin, self._before = begin, before
 
     async def _open(self) -> _native.Follow:
+        if self._before is not None:
+            await self._before()
         return await self._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -169,11 +176,12 @@ class Subscription(Opening["_native.Subscription"]):
 
     """
 
-    def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Subscription]]) -> None:
+    def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Subscription]], before: _Before) -> None:
         self._board = board
-        self._begin = begin
+        self._begin, self._before = begin, before
 
     async def _open(self) -> _native.Subscription:
+        await self._before()
         return await self._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -242,11 +250,12 @@ class Requirement(Opening["_native.Requirement"]):
 
     """
 
-    def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Requirement]]) -> None:
+    def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Requirement]], before: _Before) -> None:
         self._pool = pool
-        self._begin = begin
+        self._begin, self._before = begin, before
 
     async def _open(self) -> _native.Requirement:
+        await self._before()
         return await self._pool._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from junctura._native import Pool
 from junctura._pool_options import DEFAULT_POOL, add_pool_options
-from junctura._progress import Screen, bar, counted, say, status_of, status_of_error, worded
+from junctura._progress import Screen, bar, counted, said_if_slow, say, status_of, status_of_error, worded
 from junctura.errors import Closed, Disconnected, Error, NotFound
 from junctura.mesh._compare import ValueTolerance, compare
 from junctura.mesh._ends import MeshReader, create, read
@@ -220,7 +220,8 @@ def _view(given: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as stack:
         pool = stack.enter_context(Pool(given.pool or DEFAULT_POOL, name=given.name))
-        painter = stack.enter_context(PicturePainter(style))
+        with said_if_slow("loading VTK", given.quiet):
+            painter = stack.enter_context(PicturePainter(style))
         steps = stack.enter_context(follow(pool, selector, until_live=given.now))
         if not pool.list(with_part(selector, "fields"), limit=1):
             if given.now:

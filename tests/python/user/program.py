@@ -7,6 +7,7 @@ import datetime
 import pickle
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -79,7 +80,9 @@ def bundles(pool: junctura.Pool) -> int:
 
 def counted(pool: junctura.Pool) -> int:
     """Numbers of objects, without a list."""
-    tally: junctura.Tally = pool.tally("name=t/u", by=["name"], sum_bytes=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", junctura.SelectorWarning)
+        tally: junctura.Tally = pool.tally("name=t/u", by=["name"], sum_bytes=True)
     groups: tuple[junctura.TallyGroup, ...] = tally.groups
     print([(group.schema.name, group.values, group.objects, group.nbytes) for group in groups])
     return tally.objects

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use junctura::{Code, Pool, Result};
+use junctura::{Code, Error, Pool, Result};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
 use serde_json::Value;
@@ -13,22 +13,24 @@ use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura pool stop                                when all objects that requirements are owed were received
-  junctura pool stop --pool unix:mine --timeout 30s        but after at most 30 seconds
+  junctura pool stop --pool unix:mine --timeout 30s        after 30 seconds also without: unreceived objects are lost
   junctura pool stop --now";
 
 /// Stop the server of a pool
 ///
 /// The server refuses new offers and clients, and exits when everything that requirements are owed was received. All objects in its
 /// memory are lost then. The command waits for the exit; after Ctrl-C it ends, and the server continues to drain.
+/// With --timeout or --now the server exits although objects were not received. To limit only the wait of this command, use
+/// timeout(1).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StopArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Exit after this time in any case, and report the remaining objects (exit status 4; default: no limit)
+    /// End the server after this time in any case, and report the objects that were not received (exit status 4; default: no limit)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
-    /// Exit at once, and report the remaining objects
+    /// End the server at once, and report the objects that were not received
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
 }
@@ -49,8 +51,18 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     } else {
         deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     };
-    match wait_for_the_end(&pool, timeout) {
+    match wait_for_the_end(&pool, timeout, arguments.timeout) {
         Err(left) if arguments.now && left.code() == Code::Timeout => say!("junctura: {}", left.cause()),
+        Err(left) if left.code() == Code::Timeout => {
+            let limit = arguments
+                .timeout
+                .map_or_else(String::new, |limit| format!(" at the end of {limit:?} (--timeout)"));
+            let cause = left.cause();
+            let left_over = cause.strip_prefix("ended before all was received; ").unwrap_or(cause);
+            let cause =
+                format!("the server has ended{limit}, and objects that were not received are lost; {left_over}");
+            return Err(Error::new(left.code(), pool.url(), cause));
+        }
         ended => ended?,
     }
     say!("junctura: {} has ended", pool.url());
@@ -58,7 +70,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
 }
 
 /// Waits until the server has ended. Prints what the server waits for after [`PATIENCE`] and at each change.
-fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
+fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>, limit: Option<Duration>) -> Result<()> {
     let mut ended = pool.begin_stop(timeout)?;
     let mut reported = String::new();
     loop {
@@ -69,8 +81,11 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
         let Ok(stat) = pool.stat() else { continue };
         let left = still_owed(&serde_json::from_str(&stat).unwrap_or_default());
         if left != reported && !left.is_empty() {
+            let end = limit.map_or_else(String::new, |limit| {
+                format!("; after {limit:?} it ends, and these objects are lost")
+            });
             say!(
-                "junctura: {} drains, and waits until consumers have released {left}; --now ends it",
+                "junctura: {} drains, and waits until consumers have released {left}{end}; --now ends it",
                 pool.url()
             );
             reported = left;

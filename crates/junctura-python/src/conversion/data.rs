@@ -113,15 +113,18 @@ impl<'py> PreparedData<'py> {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let mut attributes = GivenAttributes::read(attributes, keywords)?;
+        refuse_options(data.py(), &schema, keywords)?;
         let names = || attributes.names();
         let labelled = exchange::labels(data, crate::model::schema::PySchema(Arc::clone(&schema)), names)?;
+        let given = data;
         let (data, form) = match &labelled {
             Some((array, labels)) => {
                 attributes.add_given(labels)?;
                 read(room, array)?
             }
-            None => read(room, data)?,
+            None => read(room, given)?,
         };
+        check_form(&attributes, &schema, form.as_ref(), given)?;
         let is_array = form.is_some();
         if let Some(form) = form {
             form.describe(&mut attributes, &schema);
@@ -317,7 +320,7 @@ impl ArrayForm {
 
     /// Adds type and shape to the attributes, if the schema has them and the caller did not give them.
     fn describe(&self, attributes: &mut GivenAttributes<'_>, schema: &Schema) {
-        if takes(schema, "dtype", Kind::one(Type::String)) && !attributes.has("dtype") {
+        if has_dtype(schema) && !attributes.has("dtype") {
             attributes.add_text("dtype", self.dtype.to_string());
         }
         if attributes.has("shape") {
@@ -330,6 +333,59 @@ impl ArrayForm {
             attributes.add_text("shape", extents.join("/"));
         }
     }
+}
+
+/// Refuses a given type or shape that does not fit the data: readers would see other values, or fail.
+fn check_form(
+    attributes: &GivenAttributes<'_>,
+    schema: &Schema,
+    form: Option<&ArrayForm>,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    if !(attributes.has("dtype") || attributes.has("shape")) || !has_dtype(schema) {
+        return Ok(());
+    }
+    let (dtype, shape) = (attributes.text("dtype"), attributes.extents("shape"));
+    let own = form.map(|form| (form.dtype.as_ref(), form.shape.as_slice()));
+    arrays(data.py())?.call_method1("check_form", (dtype, shape, own, data))?;
+    Ok(())
+}
+
+/// Options of other calls, and where they belong. Given to an offer to an open schema, they would become attributes.
+const OPTIONS: [(&str, &str); 8] = [
+    (
+        "timeout",
+        "Pool(offer_timeout=SECONDS) limits how long an offer waits for memory",
+    ),
+    ("offer_timeout", "it is an option of Pool"),
+    (
+        "time_to_live",
+        "it is an option of follow and require; retention= states how long an object stays",
+    ),
+    ("until_live", "it is an option of follow"),
+    ("only_new", "it is an option of follow"),
+    ("order_by", "it is an option of list and follow"),
+    ("on_full", "it is an option of require"),
+    ("stuck_after", "it is an option of require"),
+];
+
+fn refuse_options(py: Python<'_>, schema: &Schema, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(keywords) = keywords else { return Ok(()) };
+    for (name, remedy) in OPTIONS {
+        if schema.find(name).is_none() && keywords.contains(name)? {
+            let cause = format!(
+                "this call has no option {name}, and schema {} has no such attribute: {remedy}; {name}_= gives an attribute of \
+                 that name",
+                schema.name()
+            );
+            return Err(invalid(py, name, cause));
+        }
+    }
+    Ok(())
+}
+
+fn has_dtype(schema: &Schema) -> bool {
+    takes(schema, "dtype", Kind::one(Type::String))
 }
 
 fn takes(schema: &Schema, name: &str, kind: Kind) -> bool {

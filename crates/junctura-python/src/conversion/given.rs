@@ -124,6 +124,39 @@ impl<'py> GivenAttributes<'py> {
             .any(|item| item.name.text().is_ok_and(|given| given == name))
     }
 
+    /// The text of an attribute; `None` if it was not given as a text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name)? {
+            GivenValue::Text(text) => text.to_str().ok(),
+            GivenValue::Owned(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The numbers of an attribute, given as a number, a list, or a text with slashes or commas; else `None`.
+    pub(crate) fn extents(&self, name: &str) -> Option<Vec<i64>> {
+        match self.value(name)? {
+            GivenValue::Integer(number) => Some(vec![*number]),
+            GivenValue::List(items) => {
+                let number = |item: &GivenValue<'_>| match item {
+                    GivenValue::Integer(number) => Some(*number),
+                    _ => None,
+                };
+                items.iter().map(number).collect()
+            }
+            _ => {
+                let numbers = self.text(name)?.split(['/', ',']);
+                numbers.map(|number| number.trim().parse().ok()).collect()
+            }
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&GivenValue<'py>> {
+        let mut items = self.items.iter();
+        let item = items.find(|item| item.name.text().is_ok_and(|given| given == name))?;
+        Some(&item.value)
+    }
+
     /// Adds an attribute of ours.
     pub(crate) fn add_text(&mut self, name: &'static str, text: String) {
         self.items.push(GivenItem {

@@ -223,6 +223,9 @@ impl PyPool {
                 list.append(PyEntry::new(py, entry)?)?;
             }
         }
+        if list.is_empty() {
+            self.warn_of_mistakes(py, selector)?;
+        }
         Ok(list)
     }
 }

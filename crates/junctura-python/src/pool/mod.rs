@@ -4,6 +4,7 @@ pub(crate) mod aio;
 pub(crate) mod board;
 pub(crate) mod bundles;
 pub(crate) mod explain;
+pub(crate) mod mistakes;
 pub(crate) mod offer_many;
 pub(crate) mod reading;
 pub(crate) mod tally;
@@ -29,6 +30,7 @@ use crate::handles::object::PyReceived;
 use crate::handles::pipeline::PyPipeline;
 use crate::model::schema::PySchema;
 use crate::model::version::PyVersion;
+use crate::pool::mistakes::CheckedForms;
 use crate::pool::offer_many::offer_many;
 use crate::pool::wait::{PendingDemand, wait};
 use crate::runtime::error::{OrRaise, invalid};
@@ -112,6 +114,7 @@ pub(crate) struct PyPool {
     remote: RemoteOptions,
     pub(crate) store: Option<store::StorePlace>,
     offer_timeout: Option<f64>,
+    checked_forms: CheckedForms,
 }
 
 /// The options of a connection through a gate.
@@ -199,6 +202,7 @@ impl PyPool {
             remote,
             store,
             offer_timeout,
+            checked_forms: CheckedForms::default(),
         })
     }
 
@@ -360,10 +364,12 @@ impl PyPool {
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
     ///     The schema does not allow the attributes, or the payload is too large.
+    /// InvalidArgument
+    ///     A given `dtype` or `shape` does not fit the data, or a keyword is an option of another call.
     /// AlreadyExists
     ///     The key exists, and the schema allows one object per key.
     /// PoolFull
-    ///     No memory became free in time; the error reports the use of the pool.
+    ///     No memory became free in time; the error reports the use of the pool, and remedies.
     /// Io, Timeout
     ///     The offer was durable: the object is visible, but no archiver has written it to a store, or not within the
     ///     pool's offer timeout.
@@ -561,7 +567,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyReceived> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = self.checked_target(py, target, key, schema)?;
         target
             .ask(py, |target| self.inner.demand_with(target, options))
             .map(|object| PyReceived::new(object, None))
@@ -593,7 +599,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PendingDemand> {
         let options = demand_options(py, timeout, None, false)?;
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = self.checked_target(py, target, key, schema)?;
         target
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(PendingDemand::new)
@@ -685,7 +691,9 @@ impl PyPool {
     /// offered a 7
     #[pyo3(signature = (selector="", *, kinds=None))]
     fn subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<PySubscription> {
-        PySubscription::new(py, &self.inner, selector, kinds)
+        let subscription = PySubscription::new(py, &self.inner, selector, kinds)?;
+        self.warn_of_mistakes(py, selector)?;
+        Ok(subscription)
     }
 
     /// Withdraws one object; waits until every requirement that retains it has released it.

@@ -118,12 +118,14 @@ impl PyPool {
             join,
         };
         let selector = selector.unwrap_or_default();
-        PyFollow::new(
+        let follow = PyFollow::new(
             py,
             FollowArguments { options, gaps, live },
             |options| self.inner.follow_with(selector, options),
             selector,
-        )
+        )?;
+        self.warn_of_mistakes(py, selector)?;
+        Ok(follow)
     }
 
     /// Registers interest in advance: from now on, every matching object is retained until it has been received through
@@ -191,9 +193,11 @@ impl PyPool {
         stuck_after: Option<f64>,
     ) -> PyResult<PyRequirement> {
         let options = require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
-        py.detach(|| self.inner.require_with(selector, options))
-            .or_raise_about(py, selector)
-            .map(PyRequirement::new)
+        let requirement = py
+            .detach(|| self.inner.require_with(selector, options))
+            .or_raise_about(py, selector)?;
+        self.warn_of_mistakes(py, selector)?;
+        Ok(PyRequirement::new(requirement))
     }
 
     /// Retracts a named requirement, regardless of its creator: objects that only it retained may be removed, and its

@@ -157,6 +157,10 @@ impl PyPool {
             filed_only,
         };
         let tally = py.detach(|| self.inner.tally(selector, options));
-        PyTally::new(py, &tally.or_raise_about(py, selector)?, &by)
+        let tally = tally.or_raise_about(py, selector)?;
+        if tally.objects() == 0 {
+            self.warn_of_mistakes(py, selector)?;
+        }
+        PyTally::new(py, &tally, &by)
     }
 }

@@ -1,5 +1,6 @@
 //! The state of a store at one commit.
 
+use junctura_model::selector::{SelectorContext, slips};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -7,6 +8,7 @@ use super::look::owners;
 use super::place::StorePlace;
 use super::{PyChecked, PyListing};
 use crate::conversion::values;
+use crate::pool::mistakes::warn;
 use crate::runtime::error::OrRaise;
 use crate::runtime::interrupt;
 
@@ -36,6 +38,13 @@ impl PySnapshot {
             schemas,
             place: place.clone(),
         }
+    }
+
+    /// Warns of probable mistakes in a selector that nothing matches.
+    fn warn_of_mistakes(&self, py: Python<'_>, selector: &str) -> PyResult<()> {
+        let exists = |asked: &str| Ok(!self.inner.list(asked)?.is_empty());
+        let found = py.detach(|| slips::of(selector, &self.schemas, &SelectorContext::default(), exists));
+        found.iter().try_for_each(|slip| warn(py, selector, slip.cause()))
     }
 }
 
@@ -92,11 +101,12 @@ impl PySnapshot {
             (true, None) => self.inner.list_all(selector),
             (true, Some(commit)) => self.inner.list_after(selector, commit),
         });
-        Ok(PyListing::new(
-            found.or_raise_about(py, selector)?,
-            Vec::new(),
-            &self.place,
-        ))
+        let found = found.or_raise_about(py, selector)?;
+        // Without new objects, `after` leaves an empty list.
+        if found.is_empty() && after.is_none() {
+            self.warn_of_mistakes(py, selector)?;
+        }
+        Ok(PyListing::new(found, Vec::new(), &self.place))
     }
 
     /// committed(commit)

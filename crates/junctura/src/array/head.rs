@@ -11,7 +11,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use junctura_layout::{Element, Layout};
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, Kind, RecordRef, Result, Schema, Type};
+
+use super::whole::takes;
 
 /// The first line of the payload of every head.
 const MAGIC: &str = "junctura-array 1\n";
@@ -67,6 +69,41 @@ impl ArrayHead {
                 .transpose()
                 .map_err(|error: std::num::ParseIntError| corrupt(error.to_string()))?,
         }))
+    }
+
+    /// Refuses attributes that state another type or another number of elements than the array has. Texts that are no type are not
+    /// compared.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which names both.
+    pub(crate) fn check_attributes(&self, schema: &Schema, record: &[u8]) -> Result<()> {
+        let record = RecordRef::trusted(record);
+        let given = schema.value_in(record, "dtype");
+        let given = given.filter(|_| takes(schema, "dtype", Kind::one(Type::String)));
+        if let Some(given) = given
+            && given.parse::<Element>().is_ok_and(|given| given != self.element)
+        {
+            let cause = format!(
+                "{given} is given for an array of {}: leave dtype out, or convert the data",
+                self.element
+            );
+            return Err(Error::new(Code::InvalidArgument, "dtype", cause));
+        }
+        let is_list = takes(schema, "shape", Kind::list_of(Type::Integer));
+        let given = schema.value_in(record, "shape").filter(|_| is_list);
+        let extents = given.map(|given| given.split('/').filter(|extent| !extent.is_empty()).map(str::parse));
+        let elements: Option<u64> = extents
+            .and_then(|mut extents| extents.try_fold(1_u64, |product, extent| product.checked_mul(extent.ok()?)));
+        if let (Some(given), Some(elements)) = (given, elements)
+            && elements != self.layout.elements()
+        {
+            let cause = format!(
+                "{given} is given for an array of the layout {}: leave shape out",
+                self.layout
+            );
+            return Err(Error::new(Code::InvalidArgument, "shape", cause));
+        }
+        Ok(())
     }
 
     /// Returns the layout as an attribute value.

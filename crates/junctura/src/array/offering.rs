@@ -386,13 +386,15 @@ impl<'p> PieceOffer<'p> {
         let schema = connection.schema(terms.schema());
         let key = schema.key_text(RecordRef::trusted(&record));
         check_epoch(schema, &key, piece.epoch)?;
+        let head = ArrayHead {
+            layout: Arc::clone(piece.layout),
+            element: piece.element,
+            epoch: piece.epoch,
+        };
+        head.check_attributes(schema, &record)?;
         Ok(Self {
             piece_of: piece_of(schema.name(), &key)?,
-            head: ArrayHead {
-                layout: Arc::clone(piece.layout),
-                element: piece.element,
-                epoch: piece.epoch,
-            },
+            head,
             piece: *piece,
             terms,
             record,

@@ -110,7 +110,8 @@ impl WholeArray {
     }
 }
 
-fn takes(schema: &Schema, name: &str, kind: Kind) -> bool {
+/// Whether objects of a schema have an attribute of this name and kind outside the key, or may have one.
+pub(super) fn takes(schema: &Schema, name: &str, kind: Kind) -> bool {
     match schema.find(name) {
         Some(id) => schema.attribute(id).level.is_none() && schema.attribute(id).kind == kind,
         None => schema.is_open() && !kind.list,

@@ -1,4 +1,4 @@
-//! Hints in the error of a demand that nothing met in time: what its target probably means.
+//! Hints about a target that nothing matches, what it probably means: in the error of a demand that nothing met in time, and as warnings.
 
 use std::time::Duration;
 
@@ -31,6 +31,16 @@ pub(crate) fn hinted(pool: &Pool, target: &TargetBody<'_>, error: Error) -> Erro
     match error.waited() {
         Some(waited) => with_hint.after(waited),
         None => with_hint,
+    }
+}
+
+/// Reports the probable mistakes of a selector that matches nothing as warnings of `tracing`. Makes no request unless there is a
+/// subscriber and an attribute resembles a declared one.
+pub(crate) fn warn_of_mistakes(pool: &Pool, selector: &str) {
+    if tracing::enabled!(target: "junctura::selector", tracing::Level::WARN) {
+        for mistake in mistakes(pool, selector).unwrap_or_default() {
+            tracing::warn!(target: "junctura::selector", selector, "{mistake}");
+        }
     }
 }
 

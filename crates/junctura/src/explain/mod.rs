@@ -20,7 +20,7 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 use crate::target::Target;
-pub(crate) use hint::{hinted, is_hinted};
+pub(crate) use hint::{hinted, is_hinted, warn_of_mistakes};
 use reasons::{
     ExplainedObject, ExplainedSelector, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest,
     WaitsPage,
@@ -259,6 +259,57 @@ impl PoolReasons<'_> {
         Ok(Pending::work(
             &connection,
             move || selector::explain(&pool, &selector),
+            drop,
+        ))
+    }
+
+    /// Returns the probable mistakes in a selector, as texts: attributes that no schema declares and no object has but that resemble a
+    /// declared one, and values that no schema reads. A selector with such a mistake is valid while the pool has an open schema, and
+    /// matches nothing.
+    ///
+    /// Needs no request if every attribute is declared, and one for each attribute that is not but resembles a declared one.
+    /// [`Pool::follow`], [`Pool::list`], [`Pool::tally`], [`Pool::require`] and [`Pool::subscribe`] report the mistakes of a selector
+    /// that matches nothing as a warning of `tracing`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::embedded()?;
+    /// let mistakes = pool.reasons().mistakes("class=od,parm=t")?;
+    /// assert_eq!(mistakes, ["no object has the attribute \"parm\"; did you mean param (schema mars)?"]);
+    /// assert!(pool.reasons().mistakes("class=od,param=t")?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` if the connection has ended.
+    pub fn mistakes(&self, selector: &str) -> Result<Vec<String>> {
+        near_miss::mistakes(self.0, selector)
+    }
+
+    /// Non-blocking version of [`PoolReasons::mistakes`]: a thread makes the requests, if any. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::embedded()?;
+    /// assert!(pool.reasons().begin_mistakes("class=od,param=t")?.wait()?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` if the connection has ended.
+    pub fn begin_mistakes(&self, selector: &str) -> Result<Pending<Vec<String>>> {
+        let connection = self.0.connection()?;
+        if !near_miss::is_suspect(self.0, selector)? {
+            return Ok(Pending::known(&connection, Ok(Vec::new())));
+        }
+        let (pool, selector) = (self.0.clone(), selector.to_owned());
+        Ok(Pending::work(
+            &connection,
+            move || near_miss::mistakes(&pool, &selector),
             drop,
         ))
     }

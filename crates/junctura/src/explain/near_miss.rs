@@ -1,13 +1,15 @@
 //! The nearest misses of a selector that matches nothing: without which condition something matches, and which values exist there.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use junctura_model::selector::{SelectorContext, slips};
-use junctura_model::{Result, nearest};
+use junctura_model::{Result, Schema, nearest};
 
 use super::conditions::{conditions, parts};
 use super::reasons::NearMiss;
 use crate::pool::Pool;
+use crate::verbs::list::ListOptions;
 use crate::verbs::list::tally::TallyOptions;
 
 /// Values that are returned.
@@ -29,7 +31,8 @@ fn count(pool: &Pool, selector: &str, attribute: Option<&str>) -> Result<MatchCo
         by: &by,
         ..TallyOptions::default()
     };
-    let tally = pool.tally(selector, options)?;
+    // `tally` would report mistakes itself.
+    let tally = pool.begin_tally(selector, options)?.wait()?;
     let values = tally.groups.iter().flat_map(|group| group.values.iter().flatten());
     Ok(MatchCount {
         objects: tally.objects(),
@@ -69,11 +72,32 @@ pub(super) fn near_misses(pool: &Pool, selector: &str, conditions_max: usize) ->
     Ok(misses)
 }
 
-/// Returns the probable mistakes in a selector, as texts.
+/// Returns the probable mistakes in a selector, as texts. Makes a request for each attribute that may be misspelled.
 pub(super) fn mistakes(pool: &Pool, selector: &str) -> Result<Vec<String>> {
-    let exists = |asked: &str| Ok(count_objects(pool, asked)? > 0);
-    let found = slips::of(selector, &pool.schemas()?, &SelectorContext::default(), exists);
-    Ok(found.iter().map(|slip| slip.cause().to_owned()).collect())
+    Ok(texts(selector, &pool.schemas()?, |asked| exists(pool, asked)))
+}
+
+/// Returns whether a selector may have a mistake, without a request.
+pub(super) fn is_suspect(pool: &Pool, selector: &str) -> Result<bool> {
+    Ok(!texts(selector, &pool.schemas()?, |_| Ok(false)).is_empty())
+}
+
+fn texts(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) -> Vec<String> {
+    let found = slips::of(selector, schemas, &SelectorContext::default(), exists);
+    found.iter().map(|slip| slip.cause().to_owned()).collect()
+}
+
+/// Whether the pool, or the store behind it, has an object that matches.
+fn exists(pool: &Pool, selector: &str) -> Result<bool> {
+    if pool.depot().is_none() {
+        return Ok(count_objects(pool, selector)? > 0);
+    }
+    let first = ListOptions {
+        limit: Some(1),
+        ..ListOptions::default()
+    };
+    let mut pages = pool.list_with(selector, first)?;
+    Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 
 /// Values in their order: numbers by size.

@@ -23,6 +23,7 @@ use crate::awaiting::{Awaited, WaitSource};
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::warn_of_mistakes;
 use crate::iter::iterable;
 use crate::object::{ArrivedObject, FollowSnapshot, Object, ObjectOrigin};
 use crate::pending::Pending;
@@ -328,7 +329,9 @@ impl Pool {
     /// - `Unsupported` for a selector together with the name of a requirement, or of a group to join
     /// - those of [`Pool::follow`]
     pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
-        self.begin_follow(selector, options)?.wait()
+        let follow = self.begin_follow(selector, options)?.wait()?;
+        warn_of_mistakes(self, selector);
+        Ok(follow)
     }
 
     /// Non-blocking version of [`Pool::follow_with`]. See [`Pending`].

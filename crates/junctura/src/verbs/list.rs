@@ -19,6 +19,7 @@ use crate::connection::TaskPlace;
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::warn_of_mistakes;
 use crate::iter::iterable;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -191,7 +192,11 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`, with the position of the invalid character.
     pub fn list(&self, selector: &str) -> Result<Vec<Entry>> {
-        self.begin_list(selector, ListOptions::default())?.wait()?.entries()
+        let entries = self.begin_list(selector, ListOptions::default())?.wait()?.entries()?;
+        if entries.is_empty() {
+            warn_of_mistakes(self, selector);
+        }
+        Ok(entries)
     }
 
     /// As [`Pool::list`], page by page, with options.

@@ -18,7 +18,7 @@ use crate::connection::state::{ConnectionState, StreamStop};
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
-use crate::target::find_schema;
+use crate::target::{find_schema, with_open_schema};
 use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
@@ -352,7 +352,8 @@ impl PoolConnection {
         record: &mut Vec<u8>,
     ) -> Result<()> {
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
-        self.schema(schema).record(given, record)
+        let written = self.schema(schema).record(given, record);
+        written.map_err(|error| with_open_schema(error, &self.greeting.schemas, schema, self.greeting.default_schema))
     }
 
     /// Returns whether a payload of this size is sent inside the message.

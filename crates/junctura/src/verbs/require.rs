@@ -10,6 +10,7 @@ use crate::awaiting::{Awaited, WaitSource};
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::warn_of_mistakes;
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -216,7 +217,9 @@ impl Pool {
     /// - `LimitExceeded` if the pool has reached its limit of requirements
     /// - those of [`Pool::require`]
     pub fn require_with(&self, selector: &str, options: RequireOptions) -> Result<Requirement> {
-        self.begin_require(selector, options)?.wait()
+        let requirement = self.begin_require(selector, options)?.wait()?;
+        warn_of_mistakes(self, selector);
+        Ok(requirement)
     }
 
     /// Non-blocking version of [`Pool::require_with`]. The requirement is effective from the moment at which the server

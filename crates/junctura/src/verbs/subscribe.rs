@@ -15,6 +15,7 @@ use crate::connection::TaskPlace;
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::warn_of_mistakes;
 use crate::iter::iterable;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -250,7 +251,9 @@ impl Pool {
     /// `InvalidSelector`, with the position of the invalid character; `LimitExceeded` if the pool has too many
     /// selectors that consist only of `~`, `!=` or `not`: each offer is compared with all these selectors.
     pub fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
-        self.begin_subscribe(selector, kinds)?.wait()
+        let subscription = self.begin_subscribe(selector, kinds)?.wait()?;
+        warn_of_mistakes(self, selector);
+        Ok(subscription)
     }
 
     /// Non-blocking version of [`Pool::subscribe`]. See [`Pending`].

@@ -487,7 +487,8 @@ class Engine:
             if not part.is_over and (part.is_closed or part.is_full) and not part.open:
                 did = True
                 cause = part.cause or (f"{part.bad} of {part.seen} did not end well" if part.bad else "")
-                self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause)
+                unmet = "" if part.seen else f"no object matched {part.task.start.each}"
+                self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause or unmet)
         return did
 
     # When only services run.

@@ -1,6 +1,6 @@
 //! The keepers of memory, as text and as JSON.
 
-use junctura::reasons::{KeptSum, MemoryKeepers};
+use junctura::reasons::{ExplainedObject, KeptSum, MemoryKeepers};
 use junctura::{Code, Error, Pool, Result};
 use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
@@ -19,6 +19,69 @@ pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Resu
         return Err(Error::new(Code::NotFound, "memory", "no memory is in use"));
     }
     Ok(())
+}
+
+/// Writes what keeps most of a full memory, an object of these with its producer, and how to free it.
+pub(super) fn write_causes(pool: &Pool, out: &mut StandardOutput) -> Result<()> {
+    let keepers = pool.reasons().keepers()?;
+    let Some(most) = keepers.sums.iter().max_by_key(|sum| sum.alone_bytes) else {
+        return Ok(());
+    };
+    let memory = keepers.memory;
+    let budget = memory.map_or_else(String::new, |memory| {
+        format!(" of {}", size::bytes(memory.budget_bytes))
+    });
+    writeln!(
+        out,
+        "most memory is kept by objects {}: {}, {}{budget}",
+        kept_words(most),
+        words::count(most.objects, "object"),
+        size::bytes(most.alone_bytes)
+    )?;
+    // An object whose reason is another one may be among the first.
+    let first = pool.reasons().explain_selector("")?.objects;
+    let is_kept = |object: &&ExplainedObject| {
+        let rule = object.retention.as_ref().map(|retention| retention.rule.as_str());
+        rule == Some(most.because.as_str()) || object.because.contains(&most.because)
+    };
+    if let Some(object) = first.iter().find(is_kept) {
+        let producer = object.producer.as_ref().map_or_else(String::new, |producer| {
+            format!(", offered by {}", words::client(producer))
+        });
+        writeln!(out, "  for example {}{producer}", object.key)?;
+    }
+    writeln!(out, "  {}; --memory shows all", remedy(most))
+}
+
+fn kept_words(sum: &KeptSum) -> &str {
+    match sum.because.as_str() {
+        "until_withdrawn" => "that stay until they are withdrawn",
+        "released" => "that stay until consumers have released them",
+        "for" => "that stay for a time",
+        "released_by" => "that stay until named consumers have released them",
+        "together" => "that stay as long as their bundle",
+        "owed" => "that requirements are owed",
+        "held" => "that clients hold",
+        "staged" => "of bundles that are not visible",
+        "leaving" => "that are being removed",
+        other => other,
+    }
+}
+
+/// What frees the memory of objects that are kept for this reason.
+fn remedy(sum: &KeptSum) -> &'static str {
+    match sum.because.as_str() {
+        "until_withdrawn" => {
+            "`junctura pool withdraw-all SELECTOR` frees it; offers with a retention, such as released:1 or for:1h, free it by \
+             themselves"
+        }
+        "for" => "it is free after that time, or by `junctura pool withdraw-all SELECTOR`",
+        "released" | "released_by" => "it is free when its consumers have received and released it",
+        "owed" => "it is free when the requirements' readers have released it, or by `junctura pool retract NAME`",
+        "held" => "it is free when the clients have released it",
+        "staged" | "together" => "it is free when the bundles are complete or aborted, and their objects are released",
+        _ => "the server frees it",
+    }
 }
 
 fn write(keepers: &MemoryKeepers, out: &mut StandardOutput) -> Result<()> {

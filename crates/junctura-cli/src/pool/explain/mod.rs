@@ -120,6 +120,9 @@ impl ExplainArguments {
             out.json(&waits::document(&all, &shown))?;
         } else {
             waits::write(&all, &shown, out)?;
+            if waits::lacks_memory(&shown) {
+                memory::write_causes(pool, out)?;
+            }
         }
         if shown.is_empty() {
             out.flush()?;

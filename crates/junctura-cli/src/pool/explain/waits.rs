@@ -23,6 +23,12 @@ pub(super) fn write(all: &WaitGraph, shown: &[&WaitingRequest], out: &mut Standa
     Ok(())
 }
 
+/// Returns whether a request waits for memory that no requirement, bundle or client is named to keep.
+pub(super) fn lacks_memory(shown: &[&WaitingRequest]) -> bool {
+    let mut waits = shown.iter();
+    waits.any(|request| matches!(request.because.as_str(), "memory" | "behind") && request.on.is_empty())
+}
+
 fn cycle_text(cycle: &[ClientReference]) -> String {
     let names: Vec<String> = cycle.iter().map(words::client).collect();
     match names.as_slice() {

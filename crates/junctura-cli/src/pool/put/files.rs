@@ -454,11 +454,10 @@ pub(crate) fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Erro
     let open = schemas.iter().find(|schema| schema.is_open());
     match open {
         Some(open) if error.code() == Code::SchemaMismatch && !chosen => {
-            let cause = format!(
-                "{}; with --schema {} any attributes may be given",
-                error.cause(),
-                open.name()
-            );
+            let (name, cause) = (open.name(), error.cause());
+            let in_library = format!("; with schema {name} any attributes may be given");
+            let cause = cause.strip_suffix(&in_library).unwrap_or(cause);
+            let cause = format!("{cause}; with --schema {name} any attributes may be given");
             Error::new(error.code(), error.subject(), cause)
         }
         _ => error.clone(),

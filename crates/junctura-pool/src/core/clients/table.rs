@@ -91,11 +91,12 @@ impl ClientTable {
     pub(in crate::core) fn agree_on_schema(&self, text: &str) -> Result<()> {
         let theirs = Schema::parse_yaml(text)?;
         let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
-            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
+            let own = self.config.schemas.iter().filter(|schema| !schema.is_aside());
+            let known: Vec<_> = own.map(|schema| schema.name()).collect();
             let meant = nearest(known.iter().copied(), theirs.name())
                 .map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let cause = format!(
-                "the pool has no schema of this name; it has {}{meant}",
+                "the server has no schema of this name; it has {}{meant}; to add it, stop the server, and serve the pool with --schema",
                 known.join(", ")
             );
             return Err(Error::new(
@@ -108,7 +109,8 @@ impl ClientTable {
             None => Ok(()),
             Some(difference) => {
                 let cause = format!(
-                    "the pool's schema and the client's differ: {difference}; open the pool without it, or give it another name"
+                    "the server's schema and the client's differ: {difference}; open the pool without it, give it another name, or stop the server \
+                     and serve the pool with the client's"
                 );
                 Err(Error::new(
                     Code::SchemaMismatch,

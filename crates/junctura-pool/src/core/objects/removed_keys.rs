@@ -28,22 +28,19 @@ impl ObjectTable {
 
     /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
-        const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
+        const SUPERSEDE: &str = "with `same_key: supersede` in its schema another replaces it";
         const FORGET: &str = "at once with `junctura pool withdraw --forget`";
         let age = self.config.tombstone_age;
         let seconds = |time: Duration| format!("{} s", time.as_millis().div_ceil(1000));
         match filed {
-            KeyEntry::Object(_) => format!(
-                "an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free after {} \
-                 (`junctura pool serve --tombstone-age`), {FORGET}; {SUPERSEDE}",
-                seconds(age)
-            ),
+            KeyEntry::Object(_) => {
+                format!("an object with this key is in the pool; its key is free {FORGET}; {SUPERSEDE}")
+            }
             KeyEntry::Tombstone(id) => {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool, and was {} {} ago; its key is free in {} (`junctura pool serve --tombstone-age`), \
-                     {FORGET}; {SUPERSEDE}",
+                    "an object with this key was in the pool, and was {} {} ago; its key is free in {}, or {FORGET}; {SUPERSEDE}",
                     tombstone.why.map_or("gone", RemovalReason::name),
                     seconds(gone),
                     seconds(age.saturating_sub(gone))

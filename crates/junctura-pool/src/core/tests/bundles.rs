@@ -241,9 +241,8 @@ fn under_reject_staging_reserves_the_key() {
         [
             format!("5: {staged}"),
             format!("6: {staged}"),
-            "7: AlreadyExists an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free \
-             after 600 s (`junctura pool serve --tombstone-age`), at once with `junctura pool withdraw --forget`; under a schema with `same_key: supersede` a \
-             second one replaces it"
+            "7: AlreadyExists an object with this key is in the pool; its key is free at once with `junctura pool withdraw \
+             --forget`; with `same_key: supersede` in its schema another replaces it"
                 .to_owned()
         ]
     );

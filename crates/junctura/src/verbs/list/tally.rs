@@ -9,6 +9,7 @@ use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::state::StreamStop;
 use crate::connection::{PoolConnection, unexpected};
+use crate::explain::warn_of_mistakes;
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 
@@ -123,7 +124,11 @@ impl Pool {
     /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has, for more than 8 attributes
     /// and for a limit out of range.
     pub fn tally(&self, selector: &str, options: TallyOptions<'_>) -> Result<Tally> {
-        self.begin_tally(selector, options)?.wait()
+        let tally = self.begin_tally(selector, options)?.wait()?;
+        if tally.objects() == 0 {
+            warn_of_mistakes(self, selector);
+        }
+        Ok(tally)
     }
 
     /// Non-blocking version of [`Pool::tally`]. See [`Pending`].

@@ -106,8 +106,10 @@ impl ObjectExchange {
             .memory
             .tier_text()
             .map_or_else(String::new, |tier| format!("; {tier}"));
+        let spill = if tier.is_empty() { ", or with spill" } else { "" };
         let cause = format!(
-            "{}{tier}{}{}",
+            "{}{tier}{}{}; `junctura explain --memory` shows what keeps it: release or withdraw objects, or open \
+             or serve the pool with a larger budget{spill}",
             described.cause(),
             self.asked.full_besides(&self.objects),
             self.retention.kept_for_those_absent()
