@@ -31,8 +31,7 @@ impl Effects for Encoded {
     fn reply(&mut self, _: u32, request: u64, reply: &Reply<'_>) {
         self.replies += 1;
         self.bytes.clear();
-        // A reply that does not fit into a frame is not part of what is measured.
-        _ = reply.encode(request, &mut self.bytes);
+        reply.encode(request, &mut self.bytes);
     }
     fn reply_segment(&mut self, _: u32, _: u64, _: SegmentHead) {}
     fn backlog_bytes(&self, _: u32) -> usize {

@@ -87,7 +87,7 @@ impl Core {
             first_phase: Some(beginning.first),
             live: beginning.live.into(),
         };
-        let id = self.exchange.add_follow(Box::new(following))?;
+        let id = add_follow(&mut self.exchange, Box::new(following))?;
         if let Some(requirement) = requirement {
             self.exchange.asked.read_requirement_by(requirement, Some(id));
         }
@@ -133,23 +133,6 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Adds a follow whose queue is watched. If it is refused, its queue is no longer watched.
-    fn add_follow(&mut self, following: Box<FollowInterest>) -> Result<u32> {
-        let (client, request) = (following.client, following.request);
-        let mut interest = StandingInterest::Follow(following);
-        if let Err(refusal) = self.asked.may_add_interest(client, request, &interest) {
-            if let StandingInterest::Follow(following) = &mut interest {
-                self.deferred.release_queue(&mut self.objects, following.take_queue());
-            }
-            return Err(refusal);
-        }
-        let id = self.asked.insert_interest(interest);
-        self.asked
-            .clients
-            .add_pending(client, request, PendingAnswer::Follow(id))?;
-        Ok(id)
-    }
-
     /// Returns the visible objects that a follow is to receive first. They are watched.
     fn begin_follow(
         &mut self,
@@ -337,6 +320,26 @@ impl ObjectExchange {
         }
         self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
     }
+}
+
+/// Adds a follow whose queue is watched. If it is refused, its queue is no longer watched.
+fn add_follow(exchange: &mut ObjectExchange, following: Box<FollowInterest>) -> Result<u32> {
+    let (client, request) = (following.client, following.request);
+    let mut interest = StandingInterest::Follow(following);
+    if let Err(refusal) = exchange.asked.may_add_interest(client, request, &interest) {
+        if let StandingInterest::Follow(following) = &mut interest {
+            exchange
+                .deferred
+                .release_queue(&mut exchange.objects, following.take_queue());
+        }
+        return Err(refusal);
+    }
+    let id = exchange.asked.insert_interest(interest);
+    exchange
+        .asked
+        .clients
+        .add_pending(client, request, PendingAnswer::Follow(id))?;
+    Ok(id)
 }
 
 impl ClientRequests {
