@@ -211,27 +211,14 @@ impl ObjectTable {
         self.index_all();
         let Some(ahead) = self.take_ahead(clients, selectors, LookPurpose::Read) else {
             let found = self.visible_matches(clients, sight, selectors);
-            self.watch_all(&found);
+            watch_all(self, &found);
             return IncrementalSort::new(found);
         };
         let mut found = ahead.into_sorted();
         if let Some(now) = sight.departed_by {
-            self.keep_watching(&mut found, |object| !object.is_out_of_sight(now));
+            keep_watching(self, &mut found, |object| !object.is_out_of_sight(now));
         }
         found
-    }
-
-    /// Drops watched objects that do not pass, before the first was taken.
-    pub(in crate::core) fn keep_watching(&mut self, found: &mut IncrementalSort, passes: impl Fn(&ObjectRow) -> bool) {
-        let mut others = Vec::new();
-        found.retain(|id| {
-            let stays = passes(&self[id]);
-            others.extend((!stays).then_some(id));
-            stays
-        });
-        for id in others {
-            self.unwatch(id);
-        }
     }
 
     /// Returns the hidden objects that match, and that became visible after `since`.
@@ -272,5 +259,29 @@ impl ObjectTable {
             MissedObjects::Departing(id) => self[id].sequence,
         });
         missed
+    }
+}
+
+/// Adds a reader's queue to the watchers of its objects.
+pub(in crate::core) fn watch_all(objects: &mut ObjectTable, queue: &[u32]) {
+    for &id in queue {
+        objects[id].watchers += 1;
+    }
+}
+
+/// Drops watched objects that do not pass, before the first was taken.
+pub(in crate::core) fn keep_watching(
+    objects: &mut ObjectTable,
+    found: &mut IncrementalSort,
+    passes: impl Fn(&ObjectRow) -> bool,
+) {
+    let mut others = Vec::new();
+    found.retain(|id| {
+        let stays = passes(&objects[id]);
+        others.extend((!stays).then_some(id));
+        stays
+    });
+    for id in others {
+        objects.unwatch(id);
     }
 }

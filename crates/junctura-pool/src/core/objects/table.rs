@@ -270,13 +270,6 @@ impl ObjectTable {
         }
     }
 
-    /// Adds a reader's queue to the watchers of its objects.
-    pub(in crate::core) fn watch_all(&mut self, queue: &[u32]) {
-        for &id in queue {
-            self.table[id as usize].watchers += 1;
-        }
-    }
-
     /// Removes a reader's queue from the watchers of an object.
     pub(in crate::core) fn unwatch(&mut self, id: u32) {
         let object = &mut self.table[id as usize];

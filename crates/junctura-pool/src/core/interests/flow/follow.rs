@@ -19,6 +19,7 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::{FollowInterest, NextDelivery};
 use crate::core::interests::interest::StandingInterest;
+use crate::core::objects::index::watch_all;
 use crate::core::objects::object::ObjectState;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
@@ -158,7 +159,7 @@ impl ObjectExchange {
         let (first, live, missed) = match (requirement, cursor) {
             (Some(id), _) => {
                 let owed = self.asked.interests.owed_waiting(&self.asked.clients, id)?;
-                self.objects.watch_all(&owed);
+                watch_all(&mut self.objects, &owed);
                 (IncrementalSort::new(owed), Vec::new(), Vec::new())
             }
             (None, None) if follow.only_new => (IncrementalSort::default(), Vec::new(), Vec::new()),
@@ -171,8 +172,8 @@ impl ObjectExchange {
                 let (first, live, missed) =
                     self.objects
                         .resume(&mut self.asked.clients, sight, selectors, sorting, cursor)?;
-                self.objects.watch_all(&first);
-                self.objects.watch_all(&live);
+                watch_all(&mut self.objects, &first);
+                watch_all(&mut self.objects, &live);
                 (IncrementalSort::new(first), live, missed)
             }
         };

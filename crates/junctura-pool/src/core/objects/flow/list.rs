@@ -13,6 +13,7 @@ use crate::core::clients::listing::OpenListing;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::objects::index::{keep_watching, watch_all};
 use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
@@ -45,13 +46,13 @@ impl Core {
             .sorted_matches(&mut exchange.asked.clients, sight, &selectors);
         if list.incomplete {
             let staged = exchange.bundles.staged_matches(&exchange.objects, &selectors);
-            exchange.objects.watch_all(&staged);
+            watch_all(&mut exchange.objects, &staged);
             found.extend(staged);
         }
         if let Some(among) = among {
-            exchange
-                .objects
-                .keep_watching(&mut found, |object| among.contains(&object.bundle));
+            keep_watching(&mut exchange.objects, &mut found, |object| {
+                among.contains(&object.bundle)
+            });
         }
         let bytes = size_of::<OpenListing>() + found.len() * size_of::<u32>();
         if let Err(refusal) = exchange.asked.clients.weigh_asked(client, bytes) {
