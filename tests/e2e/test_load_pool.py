@@ -44,6 +44,23 @@ def test_what_a_group_of_each_consumer_has_released_is_gone(bare: Shell, produce
         assert memory[when]["rss_anon_mib"] > 0
 
 
+@pytest.mark.parametrize(
+    ("status", "arguments", "cause"),
+    [
+        (2, ["--size", "1048576TiB"], "a payload has at most 1099511627776 bytes"),
+        (2, ["--members", "4294967295"], "4294967295 is not in 0..=1000000"),
+        (2, ["--levels", "1000001"], "1000001 is not in 0..=1000000"),
+        (2, ["--producers", "1000000"], "1000000 is not in 0..=4096"),
+        (2, ["--window", "4294967295"], "4294967295 is not in 0..=1048576"),
+        (2, ["--bundle", "18446744073709551615"], "18446744073709551615 is not in 1..=100000"),
+        (6, ["--producers", "4096", "--consumers", "1"], "4097 processes in all"),
+        (6, ["--kills", "consumers=100000"], "100002 processes in all"),
+    ],
+)
+def test_numbers_that_no_machine_has_start_nothing(bare: Shell, status: int, arguments: list[str], cause: str) -> None:
+    assert cause in bare.error(status, "load", "pool", *arguments)
+
+
 def test_subscriptions_of_others_change_nothing(bare: Shell) -> None:
     figures = run_load(bare, "--size", "1KiB", "--duration", "300ms", "--subscriptions", "2000")
     assert figures["run"]["subscriptions"] == 2000  # type: ignore[index]

@@ -1,6 +1,7 @@
 //! Exit statuses: one meaning each, documented in `--help`.
 
 use junctura::{Code, Result};
+use junctura_terminal::visible::shortened;
 
 /// Meanings of the exit statuses, for every help text.
 pub(crate) const STATUSES: &str =
@@ -17,7 +18,7 @@ Is something wrong with this machine? `junctura doctor` looks.";
 /// Prints an error, if there is one, and returns its exit status.
 pub(crate) fn status(outcome: Result<()>) -> u8 {
     let Err(error) = outcome else { return 0 };
-    say!("junctura: {error}");
+    say!("junctura: {}", shortened(&error.to_string()));
     match error.code() {
         Code::NotFound | Code::Gone | Code::NotWanted => 3,
         Code::InvalidSelector | Code::SchemaMismatch | Code::TypeMismatch | Code::InvalidArgument | Code::TooLarge => 2,

@@ -9,6 +9,7 @@ mod process;
 mod stamp;
 mod store;
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
 use junctura::Result;
 use junctura_terminal::program::ProgramWords;
@@ -50,20 +51,38 @@ enum LoadCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FieldArguments {
     /// Ensemble members (at least as many as producers and as consumers)
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = counts(1_000_000))]
     members: u32,
     /// Forecast steps, 6 hours apart
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = counts(1_000_000))]
     steps: u32,
     /// Pressure levels; more than 100 are levels of the model
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = counts(1_000_000))]
     levels: u32,
     /// Parameters
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = counts(1_000_000))]
     params: u32,
     /// Bytes of each payload
-    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, default_value = "804KiB")]
+    #[arg(long, value_name = "SIZE", value_parser = payload_bytes, default_value = "804KiB")]
     size: u64,
+}
+
+/// Processes of one kind: as many as a pool has clients.
+pub(crate) const PROCESSES_MAX: u32 = 4096;
+/// Bytes of a payload, as in the limits of a pool.
+const PAYLOAD_BYTES_MAX: u64 = 1 << 40;
+
+/// Parses a number up to a limit: memory and processes are taken for it.
+pub(crate) fn counts(most: u32) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(..=i64::from(most))
+}
+
+fn payload_bytes(text: &str) -> std::result::Result<u64, String> {
+    let bytes = size::parse_bytes(text)?;
+    if bytes > PAYLOAD_BYTES_MAX {
+        return Err(format!("a payload has at most {PAYLOAD_BYTES_MAX} bytes"));
+    }
+    Ok(bytes)
 }
 
 impl FieldArguments {

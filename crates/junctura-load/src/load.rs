@@ -35,8 +35,8 @@ impl LoadSpace {
     pub(crate) fn objects(&self) -> u64 {
         [self.members, self.steps, self.levels, self.params]
             .map(u64::from)
-            .iter()
-            .product()
+            .into_iter()
+            .fold(1, u64::saturating_mul)
     }
 
     /// The n-th object among those of `every`-th members from `first` on.

@@ -4,10 +4,14 @@
 //! aliases and tags are rejected because they have no use here and could be misused. Duplicate names in a map are
 //! rejected.
 
+use std::collections::BTreeSet;
+
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 /// Maximum nesting depth of maps and lists.
 const DEPTH_MAX: usize = 8;
+/// Maximum number of values: each takes many times the memory of its text.
+const VALUES_MAX: usize = 1 << 21;
 
 /// An error, with its line (counted from 1).
 #[derive(Debug)]
@@ -173,6 +177,8 @@ struct OpenNode {
     /// A map's entries or a list's items; items have no name.
     entries: Vec<YamlEntry>,
     is_map: bool,
+    /// The names of a map.
+    names: BTreeSet<String>,
     /// The name that waits for its value.
     name: Option<(String, usize)>,
 }
@@ -184,9 +190,12 @@ struct OpenNode {
 pub fn parse(text: &str) -> Read<YamlNode> {
     let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
-    for event in Parser::new_from_str(text) {
+    for (count, event) in Parser::new_from_str(text).enumerate() {
         let (event, span) = event.map_err(|error| YamlFault::new(error.marker().line(), error.info()))?;
         let line = span.start.line();
+        if count >= VALUES_MAX {
+            return Err(YamlFault::new(line, format!("more than {VALUES_MAX} values")));
+        }
         let done = match event {
             Event::Scalar(text, style, 0, None) => {
                 let absent = text.is_empty() && style == ScalarStyle::Plain;
@@ -207,6 +216,7 @@ pub fn parse(text: &str) -> Read<YamlNode> {
                     line,
                     entries: Vec::new(),
                     is_map,
+                    names: BTreeSet::new(),
                     name: None,
                 });
                 continue;
@@ -263,10 +273,38 @@ fn take(opened: &mut OpenNode, node: YamlNode) -> Read<()> {
         });
     } else {
         let name = node.text("a name")?;
-        if opened.entries.iter().any(|entry| entry.name == name) {
+        if !opened.names.insert(name.to_owned()) {
             return Err(YamlFault::new(line, format!("{name} occurs twice in one map")));
         }
         opened.name = Some((name.to_owned(), line));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_may_have_very_many_names_once_each() {
+        let lines: Vec<String> = (0..200_000).map(|number| format!("n{number}: 1\n")).collect();
+        let mut text = lines.concat();
+        let read = parse(&text).unwrap();
+        assert_eq!(read.map("it").unwrap().len(), 200_000);
+        text.push_str("n7: 2\n");
+        let fault = parse(&text).unwrap_err();
+        assert_eq!((fault.line, &*fault.why), (200_001, "n7 occurs twice in one map"));
+    }
+
+    #[test]
+    fn a_document_has_a_largest_number_of_values() {
+        let list = |values: usize| parse(&format!("[{}]", "1,".repeat(values)));
+        // The beginning of the text, of the document and of the list count, too.
+        assert_eq!(
+            list(VALUES_MAX - 10).unwrap().list("it").unwrap().len(),
+            VALUES_MAX - 10
+        );
+        let fault = list(VALUES_MAX).unwrap_err();
+        assert_eq!(fault.why, format!("more than {VALUES_MAX} values"));
+    }
 }

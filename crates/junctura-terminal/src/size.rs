@@ -17,7 +17,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "d" => 86400.0,
         _ => return Err(format!("unknown unit {unit}: us, ms, s, m, h or d")),
     };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| "a time from 0 to 213503982334601d is expected".to_owned())
 }
 
 /// Formats bytes with a unit.
@@ -45,7 +46,13 @@ mod tests {
     fn reads_what_people_write() {
         assert_eq!(parse_duration("20s"), Ok(Duration::from_secs(20)));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert!(parse_duration("-1s").is_err());
+        for out_of_range in ["-1s", "1e30", "99999999999999999d"] {
+            assert!(parse_duration(out_of_range).is_err(), "{out_of_range}");
+        }
+        let longest = parse_duration("213503982334601d");
+        assert_eq!(longest.map(|time| time.as_secs() / 86400), Ok(213_503_982_334_601));
+        let error = parse_duration("213503982334602d");
+        assert_eq!(error, Err("a time from 0 to 213503982334601d is expected".to_owned()));
     }
 
     #[test]

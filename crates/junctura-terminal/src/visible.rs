@@ -4,6 +4,7 @@
 //! So all text of this command passes through [`VisibleWriter`]; payloads do not. In JSON the escapes are those of JSON, and the value
 //! is unchanged; in a quoted key or selector `\u{hex}` is parsed, too.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -80,6 +81,26 @@ fn push_escape(letter: char, shown: &mut String) {
     let _ = write!(shown, "\\u{{{:x}}}", u32::from(letter));
 }
 
+/// Returns a text with long lines shortened in the middle: an error repeats its input, which may be a file of one line.
+#[must_use]
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    const LINE_BYTES_MAX: usize = 4096;
+    const BEGIN_BYTES: usize = 2048;
+    const END_BYTES: usize = 1024;
+    if text.lines().all(|line| line.len() <= LINE_BYTES_MAX) {
+        return text.into();
+    }
+    let lines = text.lines().map(|line| {
+        if line.len() <= LINE_BYTES_MAX {
+            return line.to_owned();
+        }
+        let begin = &line[..line.floor_char_boundary(BEGIN_BYTES)];
+        let end = &line[line.ceil_char_boundary(line.len() - END_BYTES)..];
+        format!("{begin} [{} bytes more] {end}", line.len() - begin.len() - end.len())
+    });
+    lines.collect::<Vec<_>>().join("\n").into()
+}
+
 /// Writes text with hidden characters escaped. ASCII controls are unchanged: lines and styles use them.
 pub struct VisibleWriter<W>(pub W);
 
@@ -117,6 +138,20 @@ mod tests {
         let mut out = Vec::new();
         write!(VisibleWriter(&mut out), "{text}").unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn long_lines_are_shortened_in_the_middle() {
+        for text in ["", "short", &"x".repeat(4096), &"line\n".repeat(10_000)] {
+            assert_eq!(shortened(text), text);
+        }
+        let long = format!("a\n{}é{}\nb", "é".repeat(500_000), "z".repeat(2000));
+        let shown = shortened(&long);
+        assert!(shown.len() < 4096 && shown.starts_with("a\néé") && shown.ends_with("zz\nb"));
+        assert!(
+            shown.contains(&format!("é [{} bytes more] z", 1_000_002 + 2000 - 2048 - 1024)),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ use junctura::{Code, Error, Pool, Result};
 use junctura_terminal::output::StandardOutput;
 use junctura_terminal::program::ProgramWords;
 
+use crate::PROCESSES_MAX;
 use crate::history;
 use crate::messages::{CoordinatorOrder, Word};
 use crate::pool::kills::UnreportedKills;
@@ -80,6 +81,27 @@ impl PoolLoadArguments {
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(Error::new(Code::InvalidArgument, format!("--{name}"), "at least one"));
+        }
+        let kills = [
+            arguments.kills.producers,
+            arguments.kills.consumers,
+            arguments.kills.members,
+        ];
+        let processes = [
+            arguments.producers,
+            arguments.consumers,
+            arguments.followers,
+            arguments.cuts,
+        ];
+        let processes: u64 = processes.into_iter().chain(kills).map(u64::from).sum();
+        if processes > u64::from(PROCESSES_MAX) {
+            let cause =
+                format!("{processes} processes in all, with those that replace others; at most {PROCESSES_MAX}");
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "--producers, --consumers, --followers, --kills, --cuts",
+                cause,
+            ));
         }
         if arguments.groups > 0 && arguments.consumers < arguments.groups + u32::from(arguments.kills.members > 0) {
             let cause = "each group needs a member that stays, and one more is needed where members are killed";

@@ -84,16 +84,16 @@ pub(crate) struct PoolLoadArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     grib: Option<PathBuf>,
     /// Producer processes
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::counts(crate::PROCESSES_MAX))]
     producers: u32,
     /// Consumer processes
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::counts(crate::PROCESSES_MAX))]
     consumers: u32,
     /// Number of consumer groups, each of which receives every object (default: each object has one consumer)
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::counts(crate::PROCESSES_MAX))]
     groups: u32,
     /// With --groups: number of consumers outside all groups; each object is received by one consumer
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::counts(crate::PROCESSES_MAX))]
     followers: u32,
     /// Retention of an object: until all receivers have released it, or until the group of its only
     /// consumer has
@@ -104,7 +104,7 @@ pub(crate) struct PoolLoadArguments {
     #[arg(long, value_name = "WHAT", default_value = "0")]
     kills: KillCounts,
     /// Number of processes that may lose their connection during the run; each is replaced by one that reconnects
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::counts(crate::PROCESSES_MAX))]
     cuts: u32,
     /// Seed of the times and victims of kills
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -113,13 +113,13 @@ pub(crate) struct PoolLoadArguments {
     #[arg(long, value_enum, default_value_t = TouchMode::Transfer)]
     mode: TouchMode,
     /// Maximum number of unacknowledged offers of a producer; 1: wait for each
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = crate::counts(1 << 20))]
     window: u32,
     /// Number of a producer's objects that become visible together, in a bundle
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     bundle: Option<u64>,
     /// Number of standing subscriptions of other clients
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::counts(1 << 20))]
     subscriptions: u32,
     /// Objects per second and producer (default: no limit)
     #[arg(long)]

@@ -70,7 +70,7 @@ fn slot_bytes(payload_bytes: u64) -> u64 {
 impl WorkerPlan {
     /// Slots that a producer uses before it reuses the first one.
     pub(crate) fn slots_in_rotation(&self) -> usize {
-        (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
+        (ROTATION_BYTES / self.producers as usize / self.payload_bytes.max(1)).max(1)
     }
 
     /// Slots that a producer uses at most.
@@ -84,8 +84,10 @@ impl WorkerPlan {
     pub(crate) fn budget_bytes(&self) -> u64 {
         const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
         const INLINE_BYTES: u64 = 256 << 20;
-        let slots = self.slots() as u64 * slot_bytes(self.payload_bytes as u64);
-        INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
+        let slots = (self.slots() as u64).saturating_mul(slot_bytes(self.payload_bytes as u64));
+        let of_a_producer = slots.saturating_add(LARGEST_SEGMENT_BYTES);
+        let of_all = u64::from(self.producers).saturating_mul(of_a_producer);
+        INLINE_BYTES.saturating_sub(slots).saturating_add(of_all)
     }
 
     /// The share of an ensemble member, among the consumers that are in no group.

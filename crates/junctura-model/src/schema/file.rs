@@ -117,6 +117,10 @@ fn keyed_names(node: &YamlNode) -> Read<Vec<KeyedAttribute<'_>>> {
         for item in node.list(level_name)? {
             let text = item.text(level_name)?;
             let name = text.strip_suffix('?').unwrap_or(text);
+            if keyed.len() == ATTRIBUTES_MAX {
+                let why = format!("the key has more than {ATTRIBUTES_MAX} attributes");
+                return Err(YamlFault::new(item.line, why));
+            }
             if keyed.iter().any(|other| other.name == name) {
                 return Err(YamlFault::new(item.line, format!("{name} occurs twice in the key")));
             }

@@ -246,6 +246,10 @@ fn limits_hold() {
     };
     assert_eq!(many(128).unwrap().attributes().len(), 128);
     assert!(many(129).unwrap_err().cause().contains("more than 128 attributes"));
+    let names: Vec<String> = (0..120_000).map(|at| format!("k{at:x}")).collect();
+    let keyed = format!("name: n\nkey: {{dataset: [{}]}}\nattributes: {{}}\n", names.join(","));
+    let error = Schema::parse_yaml(&keyed).unwrap_err();
+    assert_eq!(error.cause(), "the key has more than 128 attributes");
     let huge = " ".repeat(crate::limits::SCHEMA_BYTES_MAX + 1);
     assert_eq!(Schema::parse_yaml(&huge).unwrap_err().code(), Code::TooLarge);
     let long = SMALL.replace("default: x", &format!("default: {}", "x".repeat(1025)));

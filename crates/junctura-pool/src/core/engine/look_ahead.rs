@@ -6,7 +6,7 @@
 //!     ^                                  in sorted runs
 //!     '-- what enters the index          '-- what leaves it is noted
 //! ```
-//! The candidates of a selector are verified a few at a time, and sorted in runs where the request has an order.
+//! The candidates of a selector are verified a few at a time, watched where the request reads them, and sorted in runs.
 //! Changes in the pool meanwhile are tracked, so the request finds exactly what it would have found without a
 //! preparation. Its client blocks and sends nothing else; a caller of the core may leave out [`Core::look_ahead`] at
 //! any time.
@@ -19,9 +19,10 @@ use roaring::RoaringBitmap;
 
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
+use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::objects::flow::survey::ClientSurvey;
-use crate::core::objects::look_ahead::{PreparedRequest, concern};
+use crate::core::objects::look_ahead::{LookPurpose, PreparedRequest, concern};
 use crate::core::objects::survey::survey_bytes;
 use crate::core::objects::table::ObjectTable;
 
@@ -52,9 +53,10 @@ impl Core {
             return true;
         };
         if objects.ahead.get(&client).is_some_and(|ahead| !ahead.is_for(request)) {
-            objects.forget_ahead(&mut asked.clients, client);
+            objects.forget_ahead(&mut asked.clients, &mut self.exchange.deferred, client);
         }
-        if !objects.ahead.contains_key(&client) && !objects.begin_to_look(asked, client, text, order) {
+        let purpose = LookPurpose::of(request);
+        if !objects.ahead.contains_key(&client) && !objects.begin_to_look(asked, client, (text, order), purpose) {
             return true;
         }
         let Some(mut ahead) = objects.ahead.remove(&client) else {
@@ -83,8 +85,8 @@ impl ObjectTable {
         &mut self,
         asked: &ClientRequests,
         client: u32,
-        text: &str,
-        order: Option<&ListOrder<'_>>,
+        (text, order): (&str, Option<&ListOrder<'_>>),
+        purpose: LookPurpose,
     ) -> bool {
         let is_known = asked
             .clients
@@ -117,8 +119,9 @@ impl ObjectTable {
             order,
             sorting,
             left: None,
+            purpose,
             runs: Vec::new(),
-            gone: RoaringBitmap::new(),
+            run_ends: Vec::new(),
             late: RoaringBitmap::new(),
             bytes: 0,
             refusal: None,
@@ -140,8 +143,8 @@ impl ObjectTable {
             }
             if self.unindexed.is_empty() {
                 let left = self.candidates(&ahead.selectors);
-                // The sets of removed and of late objects are of about the same size.
-                let bytes = 3 * left.serialized_size();
+                // The set of late objects is of about the same size at most.
+                let bytes = 2 * left.serialized_size();
                 if let Err(refusal) = clients.weigh_asked(client, bytes) {
                     ahead.refusal = Some(refusal);
                     return true;
@@ -156,14 +159,10 @@ impl ObjectTable {
             left.remove_range(first..=last);
         }
         let is_last = left.is_empty();
-        let run = ahead.verify(self, &some);
-        let bytes = size_of_val(run.as_slice());
+        let bytes = ahead.verify(self, &some) * size_of::<u32>();
         match clients.weigh_asked(client, bytes) {
             Ok(()) => {
                 ahead.bytes += bytes;
-                if !run.is_empty() {
-                    ahead.runs.push(run);
-                }
                 is_last
             }
             Err(refusal) => {
@@ -181,10 +180,18 @@ impl ObjectTable {
     }
 
     /// Forgets a preparation: the client's request is over, or the client leaves.
-    pub(in crate::core) fn forget_ahead(&mut self, clients: &mut ClientTable, client: u32) {
+    pub(in crate::core) fn forget_ahead(
+        &mut self,
+        clients: &mut ClientTable,
+        deferred: &mut DeferredWork,
+        client: u32,
+    ) {
         self.ahead_of = None;
         if let Some(ahead) = self.ahead.remove(&client) {
             clients.weigh_asked_no_more(client, ahead.bytes);
+            if ahead.purpose == LookPurpose::Read {
+                deferred.release_queue(self, ahead.into_found());
+            }
         }
         if let Some(survey) = self.surveys.remove(&client) {
             clients.weigh_asked_no_more(client, survey.bytes);
@@ -194,22 +201,23 @@ impl ObjectTable {
         }
     }
 
-    /// Takes the completed preparation of the current request, if it is for this selector. The index is complete.
+    /// Takes the completed preparation of the current request, if it is for this selector and purpose. The index is
+    /// complete.
     pub(in crate::core) fn take_ahead(
         &mut self,
         clients: &mut ClientTable,
         selectors: &SelectorSet,
+        purpose: LookPurpose,
     ) -> Option<PreparedRequest> {
         let client = self.ahead_of?;
         let ahead = self.ahead.get(&client)?;
-        if ahead.selectors.text() != selectors.text() || ahead.left.is_none() {
+        if ahead.selectors.text() != selectors.text() || ahead.purpose != purpose || ahead.left.is_none() {
             return None;
         }
         let mut ahead = self.ahead.remove(&client)?;
         clients.weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
         let left = ahead.left.take().unwrap_or_default();
-        let run = ahead.verify(self, &left.iter().collect::<Vec<_>>());
-        ahead.runs.push(run);
+        ahead.verify(self, &left.iter().collect::<Vec<_>>());
         Some(ahead)
     }
 }

@@ -80,7 +80,7 @@ impl Core {
         }
         self.exchange
             .objects
-            .forget_ahead(&mut self.exchange.asked.clients, client);
+            .forget_ahead(&mut self.exchange.asked.clients, &mut self.exchange.deferred, client);
         self.follow_up(fx);
         self.exchange
             .deferred

@@ -67,6 +67,15 @@ impl FollowInterest {
         first + self.live.len()
     }
 
+    /// Takes its queue, in no order.
+    pub(in crate::core) fn take_queue(&mut self) -> Vec<u32> {
+        let mut queue = Vec::from(std::mem::take(&mut self.live));
+        if let Some(mut phase) = self.first_phase.take() {
+            queue.extend(phase.take_all());
+        }
+        queue
+    }
+
     /// Returns the group of a member.
     pub(in crate::core) fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())

@@ -150,16 +150,6 @@ impl InterestTable {
         }
     }
 
-    pub(in crate::core) fn watch_queue(&mut self, objects: &mut ObjectTable, id: u32) {
-        let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
-            return;
-        };
-        let first = following.first_phase.iter().flat_map(IncrementalSort::iter);
-        for object in first.chain(following.live.iter().copied()) {
-            objects[object].watchers += 1;
-        }
-    }
-
     pub(in crate::core) fn next_of_phase(
         &self,
         objects: &ObjectTable,

@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::typed;
-use crate::core::objects::look_ahead::PreparedRequest;
+use crate::core::objects::look_ahead::LookPurpose;
 use crate::core::objects::object::ObjectRow;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
@@ -97,7 +97,8 @@ impl ObjectTable {
     /// An object has left the index.
     pub(in crate::core) fn note_unindexed(&mut self, id: u32) {
         for ahead in self.ahead.values_mut() {
-            ahead.leave(id);
+            // Its caller settles it.
+            self.table[id as usize].watchers -= u32::from(ahead.leave(id));
         }
     }
 
@@ -176,6 +177,11 @@ impl ObjectTable {
         sight: HiddenObjects,
         selectors: &SelectorSet,
     ) -> Option<u32> {
+        self.index_all();
+        if let Some(ahead) = self.take_ahead(clients, selectors, LookPurpose::Newest) {
+            let is_hidden = |id: u32| sight.departed_by.is_some_and(|now| self[id].is_out_of_sight(now));
+            return ahead.newest(self, |id| !is_hidden(id));
+        }
         let found = self.visible_matches(clients, sight, selectors);
         found.into_iter().max_by_key(|&id| self[id].sequence)
     }
@@ -195,7 +201,7 @@ impl ObjectTable {
         found
     }
 
-    /// The visible objects that match, to be given in the order of the request that is going on.
+    /// The visible objects that match, to be given in the order of the request that is going on. They are watched.
     pub(in crate::core) fn sorted_matches(
         &mut self,
         clients: &mut ClientTable,
@@ -203,16 +209,16 @@ impl ObjectTable {
         selectors: &SelectorSet,
     ) -> IncrementalSort {
         self.index_all();
-        match self.take_ahead(clients, selectors).filter(PreparedRequest::is_sorted) {
-            Some(ahead) => {
-                let mut found = ahead.into_sorted();
-                if let Some(now) = sight.departed_by {
-                    found.retain(|id| !self[id].is_out_of_sight(now));
-                }
-                found
-            }
-            None => IncrementalSort::new(self.visible_matches(clients, sight, selectors)),
+        let Some(ahead) = self.take_ahead(clients, selectors, LookPurpose::Read) else {
+            let found = self.visible_matches(clients, sight, selectors);
+            watch_all(self, &found);
+            return IncrementalSort::new(found);
+        };
+        let mut found = ahead.into_sorted();
+        if let Some(now) = sight.departed_by {
+            keep_watching(self, &mut found, |object| !object.is_out_of_sight(now));
         }
+        found
     }
 
     /// Returns the hidden objects that match, and that became visible after `since`.
@@ -253,5 +259,29 @@ impl ObjectTable {
             MissedObjects::Departing(id) => self[id].sequence,
         });
         missed
+    }
+}
+
+/// Adds a reader's queue to the watchers of its objects.
+pub(in crate::core) fn watch_all(objects: &mut ObjectTable, queue: &[u32]) {
+    for &id in queue {
+        objects[id].watchers += 1;
+    }
+}
+
+/// Drops watched objects that do not pass, before the first was taken.
+pub(in crate::core) fn keep_watching(
+    objects: &mut ObjectTable,
+    found: &mut IncrementalSort,
+    passes: impl Fn(&ObjectRow) -> bool,
+) {
+    let mut others = Vec::new();
+    found.retain(|id| {
+        let stays = passes(&objects[id]);
+        others.extend((!stays).then_some(id));
+        stays
+    });
+    for id in others {
+        objects.unwatch(id);
     }
 }

@@ -1,4 +1,7 @@
 //! Prepared look-ups of requests for very many objects: candidates of a selector, verified a few at a time.
+//!
+//! The matching objects of a list or a follow are watched as soon as they are found, as the request would do. An object
+//! that leaves the index leaves the preparation, so a prepared request never keeps an object.
 
 use junctura_model::Error;
 use junctura_model::selector::SelectorSet;
@@ -18,16 +21,40 @@ pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) sorting: Option<ResolvedOrder>,
     /// Unverified candidates; `None` before there are any.
     pub(in crate::core) left: Option<RoaringBitmap>,
-    /// The matching objects, sorted if there is an order, one run for each step.
+    /// What the request needs of the matching objects.
+    pub(in crate::core) purpose: LookPurpose,
+    /// The matching objects, one run for each step.
     pub(in crate::core) runs: Vec<Vec<u32>>,
-    /// Slots of objects that were removed since; they are skipped in the runs.
-    pub(in crate::core) gone: RoaringBitmap,
-    /// The matching objects in slots of removed ones.
+    /// For each run, the last slot that its step has verified: later runs have later slots.
+    pub(in crate::core) run_ends: Vec<u32>,
+    /// The matching objects in slots that were verified before with another object in them.
     pub(in crate::core) late: RoaringBitmap,
     /// The bytes that count toward its client's limit.
     pub(in crate::core) bytes: usize,
     /// The error of the request.
     pub(in crate::core) refusal: Option<Error>,
+}
+
+/// What a request needs of the objects that match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum LookPurpose {
+    /// All, in an order, and watched: each run is sorted, its first object last.
+    Read,
+    /// The newest: each run is sorted by sequence numbers.
+    Newest,
+    /// All, in any order.
+    Find,
+}
+
+impl LookPurpose {
+    pub(in crate::core) fn of(request: &Request<'_>) -> Self {
+        match request {
+            Request::List(_) => Self::Read,
+            Request::Follow(follow) if follow.cursor.is_none() && follow.group.is_none() => Self::Read,
+            Request::Demand(_) => Self::Newest,
+            _ => Self::Find,
+        }
+    }
 }
 
 /// Returns the selector of a request and the order of its results.
@@ -60,39 +87,68 @@ impl PreparedRequest {
         }
     }
 
-    /// Removes an object that has left the index.
-    pub(in crate::core) fn leave(&mut self, id: u32) {
-        if let Some(left) = &mut self.left
-            && !left.remove(id)
-        {
-            self.gone.insert(id);
-            self.late.remove(id);
+    /// Removes an object that has left the index. Returns whether it was watched.
+    #[must_use]
+    pub(in crate::core) fn leave(&mut self, id: u32) -> bool {
+        let Some(left) = &mut self.left else { return false };
+        if left.remove(id) {
+            return false;
         }
+        let was_there = self.late.remove(id) || self.leave_run(id);
+        was_there && self.purpose == LookPurpose::Read
     }
 
-    /// Returns the matching ones of some objects, in order.
-    pub(in crate::core) fn verify(&mut self, objects: &ObjectTable, some: &[u32]) -> Vec<u32> {
+    /// Removes an object from the run that has it, if one does.
+    fn leave_run(&mut self, id: u32) -> bool {
+        let run = self.run_ends.partition_point(|&end| end < id);
+        let Some(run) = self.runs.get_mut(run) else {
+            return false;
+        };
+        let Some(place) = run.iter().position(|&one| one == id) else {
+            return false;
+        };
+        run.remove(place);
+        true
+    }
+
+    /// Verifies some objects, and keeps the matching ones: in a run, or among the late ones. Returns the number of objects
+    /// in the run.
+    pub(in crate::core) fn verify(&mut self, objects: &mut ObjectTable, some: &[u32]) -> usize {
         #[cfg(test)]
         objects.work.set(objects.work.get() + some.len() as u64);
         let mut run = Vec::new();
+        let verified = self.run_ends.last().copied();
         for &id in some {
             let object = objects.get(id).filter(|object| object.is_indexed);
             let matches = object.is_some_and(|object| {
                 let selector = self.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))
             });
-            if matches && self.gone.contains(id) {
+            if !matches {
+                continue;
+            }
+            if self.purpose == LookPurpose::Read {
+                objects[id].watchers += 1;
+            }
+            if verified.is_some_and(|last| id <= last) {
                 self.late.insert(id);
-            } else if matches {
+            } else {
                 run.push(id);
             }
         }
-        if let Some(sorting) = &self.sorting {
-            run.sort_unstable_by(|&a, &b| objects.compare(sorting, b, a));
+        match (self.purpose, &self.sorting) {
+            (LookPurpose::Newest, _) => run.sort_unstable_by_key(|&id| objects[id].sequence),
+            (_, Some(sorting)) => run.sort_unstable_by(|&a, &b| objects.compare(sorting, b, a)),
+            (_, None) => {}
         }
         // The memory counts toward a limit.
         run.shrink_to_fit();
-        run
+        let found = run.len();
+        if let Some(&last) = some.last().filter(|&&last| verified.is_none_or(|before| before < last)) {
+            self.runs.push(run);
+            self.run_ends.push(last);
+        }
+        found
     }
 
     pub(in crate::core) fn is_for(&self, request: &Request<'_>) -> bool {
@@ -102,24 +158,22 @@ impl PreparedRequest {
     /// Returns the matching objects, in no order.
     pub(in crate::core) fn into_found(self) -> Vec<u32> {
         let mut found: Vec<u32> = self.runs.into_iter().flatten().collect();
-        if !self.gone.is_empty() {
-            found.retain(|&id| !self.gone.contains(id));
-        }
         found.extend(&self.late);
         found
     }
 
     /// Returns the same objects in the order of the request.
-    pub(in crate::core) fn into_sorted(mut self) -> IncrementalSort {
-        if !self.gone.is_empty() {
-            for run in &mut self.runs {
-                run.retain(|&id| !self.gone.contains(id));
-            }
-        }
+    pub(in crate::core) fn into_sorted(self) -> IncrementalSort {
         IncrementalSort::merged(self.runs, self.late.iter().collect())
     }
 
-    pub(in crate::core) fn is_sorted(&self) -> bool {
-        self.sorting.is_some()
+    /// Returns the newest of those that pass, if the request asks for one.
+    pub(in crate::core) fn newest(&self, objects: &ObjectTable, passes: impl Fn(u32) -> bool) -> Option<u32> {
+        let of_runs = self
+            .runs
+            .iter()
+            .filter_map(|run| run.iter().rev().copied().find(|&id| passes(id)));
+        let late = self.late.iter().filter(|&id| passes(id));
+        of_runs.chain(late).max_by_key(|&id| objects[id].sequence)
     }
 }

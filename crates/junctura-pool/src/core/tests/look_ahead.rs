@@ -2,7 +2,8 @@
 
 use junctura_wire::Request;
 use junctura_wire::body::{
-    DemandRequest, FollowRequest, ListOrder, ListRequest, RequireRequest, TargetBody, WithdrawRequest, events,
+    DemandRequest, FollowRequest, GroupTerms, ListOrder, ListRequest, RequireRequest, TargetBody, WithdrawRequest,
+    events,
 };
 use proptest::prelude::*;
 
@@ -55,13 +56,26 @@ fn question(kind: u8, selector: &str) -> Request<'_> {
             timeout_ms: Some(0),
             force: true,
         }),
-        _ => Request::List(ListRequest {
+        6 => Request::List(ListRequest {
             selector: selector.into(),
             order: ListOrder::Key,
             incomplete: true,
             ..ListRequest::default()
         }),
+        _ => Request::Follow(FollowRequest {
+            selector: selector.into(),
+            window: 2,
+            group: Some("g".into()),
+            group_terms: Some(GroupTerms::default()),
+            ..FollowRequest::default()
+        }),
     }
+}
+
+/// The number of objects that a reader watches, each as often as it is watched.
+fn watched(world: &World) -> u32 {
+    let objects = &world.core.exchange.objects.table;
+    objects.iter().map(|(_, object)| object.watchers).sum()
 }
 
 const SELECTORS: [&str; 5] = ["", "name=a/b/c/d", "size>1", "not name=a", "name~\"^[b-e]\""];
@@ -101,7 +115,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Look),
         6 => Just(Step::Prepare),
         1 => Just(Step::Ask),
-        1 => (0u8..7, 0..SELECTORS.len()).prop_map(|(kind, selector)| Step::Choose { kind, selector }),
+        1 => (0u8..8, 0..SELECTORS.len()).prop_map(|(kind, selector)| Step::Choose { kind, selector }),
     ]
 }
 
@@ -146,6 +160,57 @@ proptest! {
                 prop_assert_eq!(with, without);
             }
         }
+        let left = worlds.each_mut().map(|world| {
+            world.leave(c);
+            (watched(world), world.core.exchange.objects.len())
+        });
+        prop_assert_eq!(left[0], left[1]);
+        prop_assert_eq!(left[0].0, 0);
+    }
+}
+
+#[test]
+fn the_objects_of_a_reader_are_watched_before_its_request() {
+    let follow = Request::Follow(FollowRequest {
+        window: 1,
+        ..FollowRequest::default()
+    });
+    for reads in [list("", ListOrder::Key), follow] {
+        let mut world = prepared();
+        let (p, c) = (world.join("p"), world.join("c"));
+        for number in 0..300 {
+            world.offer(p, number, &format!("n{number}"), "", 0);
+        }
+        while !world.core.look_ahead(c, &reads) {}
+        // The last one is verified by the request.
+        assert!(watched(&world) >= 299);
+        world.withdraw(p, 300, "n7", Some(0), true);
+        assert!(watched(&world) <= 299, "what leaves is not kept");
+        world.ask(c, 1, reads);
+        assert!(world.core.exchange.objects.ahead.is_empty());
+        world.leave(c);
+        assert_eq!(watched(&world), 0);
+    }
+}
+
+#[test]
+fn a_reader_that_is_refused_watches_nothing() {
+    for reads in [0, 3] {
+        let mut world = World::with(|config| {
+            config.looked_at_once = 0;
+            config.limits.requests_per_client = 1;
+        });
+        let (p, c) = (world.join("p"), world.join("c"));
+        for name in ["a", "b", "c"] {
+            world.offer(p, 1, name, "", 0);
+        }
+        world.subscribe(c, 1, "", events::ALL);
+        while !world.core.look_ahead(c, &question(reads, "")) {}
+        world.heard(c);
+        world.ask(c, 2, question(reads, ""));
+        let heard = world.heard(c);
+        assert!(heard[0].starts_with("2: LimitExceeded"), "{heard:?}");
+        assert_eq!(watched(&world), 0);
     }
 }
 

@@ -110,7 +110,7 @@ impl Core {
         const OWED_MAX: usize = 250;
         self.exchange
             .objects
-            .forget_ahead(&mut self.exchange.asked.clients, client);
+            .forget_ahead(&mut self.exchange.asked.clients, &mut self.exchange.deferred, client);
         let Some(state) = self.exchange.asked.clients.get(client) else {
             return false;
         };
@@ -201,7 +201,7 @@ impl Core {
         }
         self.exchange
             .objects
-            .forget_ahead(&mut self.exchange.asked.clients, client);
+            .forget_ahead(&mut self.exchange.asked.clients, &mut self.exchange.deferred, client);
         self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
         let exchange = &mut self.exchange;

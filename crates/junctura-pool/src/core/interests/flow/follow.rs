@@ -19,6 +19,7 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::{FollowInterest, NextDelivery};
 use crate::core::interests::interest::StandingInterest;
+use crate::core::objects::index::watch_all;
 use crate::core::objects::object::ObjectState;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
@@ -87,16 +88,7 @@ impl Core {
             first_phase: Some(beginning.first),
             live: beginning.live.into(),
         };
-        let id = self.exchange.asked.add_interest(
-            client,
-            request,
-            StandingInterest::Follow(Box::new(following)),
-            PendingAnswer::Follow,
-        )?;
-        self.exchange
-            .asked
-            .interests
-            .watch_queue(&mut self.exchange.objects, id);
+        let id = add_follow(&mut self.exchange, Box::new(following))?;
         if let Some(requirement) = requirement {
             self.exchange.asked.read_requirement_by(requirement, Some(id));
         }
@@ -142,7 +134,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Returns the visible objects that a follow is to receive first.
+    /// Returns the visible objects that a follow is to receive first. They are watched.
     fn begin_follow(
         &mut self,
         follow: &FollowRequest<'_>,
@@ -165,11 +157,11 @@ impl ObjectExchange {
         };
         let sight = self.sight();
         let (first, live, missed) = match (requirement, cursor) {
-            (Some(id), _) => (
-                IncrementalSort::new(self.asked.interests.owed_waiting(&self.asked.clients, id)?),
-                Vec::new(),
-                Vec::new(),
-            ),
+            (Some(id), _) => {
+                let owed = self.asked.interests.owed_waiting(&self.asked.clients, id)?;
+                watch_all(&mut self.objects, &owed);
+                (IncrementalSort::new(owed), Vec::new(), Vec::new())
+            }
             (None, None) if follow.only_new => (IncrementalSort::default(), Vec::new(), Vec::new()),
             (None, None) => (
                 self.objects.sorted_matches(&mut self.asked.clients, sight, selectors),
@@ -180,6 +172,8 @@ impl ObjectExchange {
                 let (first, live, missed) =
                     self.objects
                         .resume(&mut self.asked.clients, sight, selectors, sorting, cursor)?;
+                watch_all(&mut self.objects, &first);
+                watch_all(&mut self.objects, &live);
                 (IncrementalSort::new(first), live, missed)
             }
         };
@@ -329,14 +323,31 @@ impl ObjectExchange {
     }
 }
 
+/// Adds a follow whose queue is watched. If it is refused, its queue is no longer watched.
+fn add_follow(exchange: &mut ObjectExchange, following: Box<FollowInterest>) -> Result<u32> {
+    let (client, request) = (following.client, following.request);
+    let mut interest = StandingInterest::Follow(following);
+    if let Err(refusal) = exchange.asked.may_add_interest(client, request, &interest) {
+        if let StandingInterest::Follow(following) = &mut interest {
+            exchange
+                .deferred
+                .release_queue(&mut exchange.objects, following.take_queue());
+        }
+        return Err(refusal);
+    }
+    let id = exchange.asked.insert_interest(interest);
+    exchange
+        .asked
+        .clients
+        .add_pending(client, request, PendingAnswer::Follow(id))?;
+    Ok(id)
+}
+
 impl ClientRequests {
     /// Cleans up a follow that was removed from the table. Returns the objects of its queue, which no longer watches
     /// them.
     pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: FollowInterest) -> Vec<u32> {
-        let mut queue = Vec::from(std::mem::take(&mut following.live));
-        if let Some(mut phase) = following.first_phase.take() {
-            queue.extend(phase.take_all());
-        }
+        let queue = following.take_queue();
         match (following.requirement, &following.member) {
             (Some(requirement), Some(member)) => {
                 self.leave_group(id, requirement, member, &following);

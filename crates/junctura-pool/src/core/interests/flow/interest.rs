@@ -17,6 +17,7 @@ use crate::core::interests::demand::WaitingDemand;
 use crate::core::interests::interest::{InterestAim, PreparedSelector, StandingInterest, typed};
 use crate::core::interests::table::InterestTable;
 use crate::core::objects::identity::identity;
+use crate::core::objects::look_ahead::LookPurpose;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -61,20 +62,42 @@ impl ClientRequests {
         interest: StandingInterest,
         pending: fn(u32) -> PendingAnswer,
     ) -> Result<u32> {
-        self.clients.may_ask(client, request)?;
-        let id = self.file_interest(interest)?;
+        self.may_add_interest(client, request, &interest)?;
+        let id = self.insert_interest(interest);
         self.clients.add_pending(client, request, pending(id))?;
         Ok(id)
     }
 
-    /// Indexes an interest without a client.
-    pub(in crate::core) fn file_interest(&mut self, interest: StandingInterest) -> Result<u32> {
+    /// Weighs and indexes the interest that is inserted next.
+    pub(in crate::core) fn may_add_interest(
+        &mut self,
+        client: u32,
+        request: u64,
+        interest: &StandingInterest,
+    ) -> Result<()> {
+        self.clients.may_ask(client, request)?;
+        self.may_file_interest(interest)
+    }
+
+    fn may_file_interest(&mut self, interest: &StandingInterest) -> Result<()> {
         let id = self.interests.table.vacant_key() as u32;
-        self.interests.weigh_interest(&mut self.clients, id, &interest)?;
-        if let Err(full) = self.interests.match_with(id, &interest) {
+        self.interests.weigh_interest(&mut self.clients, id, interest)?;
+        if let Err(full) = self.interests.match_with(id, interest) {
             self.interests.weigh_interest_no_more(&mut self.clients, id);
             return Err(full);
         }
+        Ok(())
+    }
+
+    /// Indexes an interest without a client.
+    pub(in crate::core) fn file_interest(&mut self, interest: StandingInterest) -> Result<u32> {
+        self.may_file_interest(&interest)?;
+        Ok(self.insert_interest(interest))
+    }
+
+    /// Inserts an interest that was indexed.
+    pub(in crate::core) fn insert_interest(&mut self, interest: StandingInterest) -> u32 {
+        let id = self.interests.table.vacant_key() as u32;
         if let StandingInterest::Demand(WaitingDemand { requirement, .. }) = &interest
             && let Some(requirement) = self.interests.still(*requirement)
         {
@@ -84,7 +107,7 @@ impl ClientRequests {
             self.interests.lookers.insert(id);
         }
         self.interests.table.insert(interest);
-        Ok(id)
+        id
     }
 
     /// Ends an interest: nothing more is delivered for it. The caller settles its client's request and the queue of a
@@ -153,7 +176,7 @@ impl ObjectTable {
     /// Returns all matching objects, hidden ones included.
     pub(in crate::core) fn all_matches(&mut self, clients: &mut ClientTable, selectors: &SelectorSet) -> Vec<u32> {
         self.index_all();
-        if let Some(ahead) = self.take_ahead(clients, selectors) {
+        if let Some(ahead) = self.take_ahead(clients, selectors, LookPurpose::Find) {
             return ahead.into_found();
         }
         let mut found = Vec::new();

@@ -13,6 +13,7 @@ use crate::core::clients::listing::OpenListing;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::objects::index::{keep_watching, watch_all};
 use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
@@ -38,19 +39,26 @@ impl Core {
             .as_deref()
             .map(|path| exchange.bundles.bundles_under(path))
             .transpose()?;
+        exchange.asked.clients.may_ask(client, request)?;
         let sight = exchange.sight();
         let mut found = exchange
             .objects
             .sorted_matches(&mut exchange.asked.clients, sight, &selectors);
         if list.incomplete {
-            found.extend(exchange.bundles.staged_matches(&exchange.objects, &selectors));
+            let staged = exchange.bundles.staged_matches(&exchange.objects, &selectors);
+            watch_all(&mut exchange.objects, &staged);
+            found.extend(staged);
         }
         if let Some(among) = among {
-            found.retain(|id| among.contains(&exchange.objects[id].bundle));
+            keep_watching(&mut exchange.objects, &mut found, |object| {
+                among.contains(&object.bundle)
+            });
         }
-        exchange.asked.clients.may_ask(client, request)?;
         let bytes = size_of::<OpenListing>() + found.len() * size_of::<u32>();
-        exchange.asked.clients.weigh_asked(client, bytes)?;
+        if let Err(refusal) = exchange.asked.clients.weigh_asked(client, bytes) {
+            exchange.deferred.release_queue(&mut exchange.objects, found.take_all());
+            return Err(refusal);
+        }
         let listing = OpenListing {
             sorting,
             rest: found,
@@ -61,11 +69,6 @@ impl Core {
             .clients
             .add_pending(client, request, PendingAnswer::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
-        if let Some(PendingAnswer::List(listing)) = exchange.asked.clients.pending(client, request) {
-            for object in listing.rest.iter() {
-                exchange.objects[object].watchers += 1;
-            }
-        }
         exchange.asked.clients.more(&mut exchange.objects, client, request, fx);
         Ok(())
     }

@@ -112,9 +112,11 @@ impl<'a> ClientSurvey<'a> {
             .get(&self.client)
             .is_some_and(|survey| is_another(survey))
         {
-            self.exchange
-                .objects
-                .forget_ahead(&mut self.exchange.asked.clients, self.client);
+            self.exchange.objects.forget_ahead(
+                &mut self.exchange.asked.clients,
+                &mut self.exchange.deferred,
+                self.client,
+            );
         }
         let is_begun = self.exchange.objects.surveys.contains_key(&self.client);
         if !is_known || (is_little && !is_begun) {
@@ -144,9 +146,11 @@ impl<'a> ClientSurvey<'a> {
             .get(&self.client)
             .is_some_and(|survey| survey.asked == asked);
         if !is_it {
-            self.exchange
-                .objects
-                .forget_ahead(&mut self.exchange.asked.clients, self.client);
+            self.exchange.objects.forget_ahead(
+                &mut self.exchange.asked.clients,
+                &mut self.exchange.deferred,
+                self.client,
+            );
             let survey = self.begin(asked, request)?;
             self.exchange.objects.surveys.insert(self.client, Box::new(survey));
         }
