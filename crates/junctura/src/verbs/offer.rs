@@ -18,7 +18,6 @@ use crate::connection::state::{ConnectionState, StreamStop};
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
-use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
@@ -330,7 +329,7 @@ impl PoolConnection {
     pub(crate) fn schema_number(&self, name: Option<&str>) -> Result<u16> {
         match name {
             None => Ok(self.greeting.default_schema),
-            Some(name) => find_schema(&self.greeting.schemas, name),
+            Some(name) => self.greeting.schemas.find(name),
         }
     }
 
