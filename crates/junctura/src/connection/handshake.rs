@@ -61,7 +61,7 @@ impl ServerGreeting {
             );
             return Err(Error::new(Code::Unsupported, server, cause));
         }
-        let schemas = PoolSchemas::new(welcome.schemas.iter().map(|text| text.as_ref()))?;
+        let schemas = PoolSchemas::new(welcome.schemas.iter().map(AsRef::as_ref))?;
         if schemas.is_empty() {
             return Err(Error::new(Code::Protocol, server, "the pool has no schema"));
         }
