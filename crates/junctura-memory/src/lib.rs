@@ -36,7 +36,7 @@ pub use allocator::{SlotAllocator, SlotReuse};
 pub use extents::FileExtents;
 pub use ledger::{LeaseRefusal, LedgerLimits, MemoryLedger, SegmentError, SegmentGrant, VacatedSlot};
 pub use mapping::{FileMap, SegmentMapping, SlotMut, SlotPart, WritableMapping};
-pub use segment::SealedSegment;
+pub use segment::{SealedSegment, SegmentDraft};
 pub use tier::SpillFile;
 pub use view::Payload;
 pub use words::{SharedWords, WrittenWords};

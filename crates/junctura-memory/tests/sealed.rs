@@ -9,7 +9,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use junctura_memory::{SealedSegment, SegmentMapping, WritableMapping};
+use junctura_memory::{SealedSegment, SegmentDraft, SegmentMapping, WritableMapping};
 use junctura_model::Code;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
@@ -46,6 +46,32 @@ fn what_a_producer_writes_a_consumer_reads() {
     assert_eq!(reader.slice(3 * 4096, 5).unwrap(), b"field");
     drop((segment, writer));
     assert_eq!(reader.slice(3 * 4096, 5).unwrap(), b"field");
+}
+
+#[test]
+fn a_draft_becomes_a_segment_of_any_size_that_reads_as_zeros() {
+    for (made, bytes) in [(BYTES, BYTES), (BYTES, BYTES / 4), (BYTES, 2 * BYTES)] {
+        let draft = SegmentDraft::create(made).unwrap();
+        assert_eq!(draft.bytes(), made);
+        let segment = draft.seal(bytes).unwrap();
+        assert_eq!(segment.bytes(), bytes);
+        assert_eq!(segment.resident_bytes().unwrap(), made.min(bytes));
+        let reader = readonly(&segment);
+        assert!(reader.slice(0, bytes).unwrap().iter().all(|&byte| byte == 0));
+        assert_eq!(
+            rustix::fs::ftruncate(segment.writable(), BYTES / 2),
+            Err(Errno::PERM),
+            "it is sealed"
+        );
+        let mut slot = writable(&segment, 4096).take(1, 4096).unwrap();
+        slot.write(0, &[7; 4096]).unwrap();
+        assert_eq!(reader.slice(4096, 4096).unwrap(), [7; 4096]);
+    }
+    for wrong in [0, 4095] {
+        assert_eq!(SegmentDraft::create(wrong).unwrap_err().code(), Code::InvalidArgument);
+        let draft = SegmentDraft::create(4096).unwrap();
+        assert_eq!(draft.seal(wrong).unwrap_err().code(), Code::InvalidArgument);
+    }
 }
 
 #[test]

@@ -15,7 +15,6 @@ use crate::connection::note::state_note;
 use crate::pending::Pending;
 use crate::pool_board::PoolBoard;
 use crate::store_fallback::StoreReader;
-use crate::target::find_schema;
 
 /// A handle to the shared space in which objects are offered and found.
 ///
@@ -209,7 +208,7 @@ impl Pool {
     /// # Errors
     /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
-        let mut schemas = self.connection()?.greeting.schemas.clone();
+        let mut schemas = self.connection()?.greeting.schemas.all().to_vec();
         schemas.retain(|schema| !schema.is_aside());
         Ok(schemas)
     }
@@ -222,7 +221,7 @@ impl Pool {
         let connection = self.connection()?;
         let number = match name {
             None => connection.greeting.default_schema,
-            Some(name) => find_schema(&connection.greeting.schemas, name)?,
+            Some(name) => connection.greeting.schemas.find(name)?,
         };
         Ok(Arc::clone(connection.schema(number)))
     }
@@ -425,7 +424,7 @@ pub(crate) fn open_pool(
     home: &Arc<Home>,
 ) -> Result<Pool> {
     let connection = Arc::new(connect(&place, &introduction, home)?);
-    let open = |url| StoreReader::open(url, &connection.greeting.schemas).map(Arc::new);
+    let open = |url| StoreReader::open(url, connection.greeting.schemas.all()).map(Arc::new);
     let depot = store.map(open).transpose()?;
     connection.put_before(depot.as_ref());
     let url = place.to_string();

@@ -1,10 +1,11 @@
 //! The target of a demand or a withdrawal: one key, or a selector.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema, nearest};
+use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema};
 use junctura_wire::body;
+
+use crate::connection::schemas::PoolSchemas;
 
 /// One object by its key, or the objects that match a selector.
 ///
@@ -82,39 +83,44 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the target in the form of a request.
-    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>], default: u16) -> Result<body::TargetBody<'_>> {
+    pub(crate) fn resolve(&self, schemas: &PoolSchemas, default: u16) -> Result<body::TargetBody<'_>> {
         match &self.what {
             TargetKind::Selector(text) => Ok(body::TargetBody::selector(text)),
             TargetKind::Attributes(attributes) => {
-                let schema = match self.schema.as_deref() {
+                let number = match self.schema.as_deref() {
                     None => default,
-                    Some(name) => find_schema(schemas, name)?,
+                    Some(name) => schemas.find(name)?,
                 };
+                let schema = schemas.get(number).ok_or_else(no_schema)?;
                 let mut record = Vec::new();
-                let written = schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record);
-                written.map_err(|error| with_open_schema(error, schemas, schema, default))?;
-                Ok(key_target(schema, &schemas[usize::from(schema)], record))
+                let written = schema.record(attributes.iter().copied(), &mut record);
+                written.map_err(|error| schemas.with_open_schema(error, number, default))?;
+                Ok(key_target(number, schema, record))
             }
             TargetKind::Key(text) => self.resolve_text(text, schemas),
         }
     }
 
     /// A key's text does not name its schema: the first schema that can parse it is used.
-    fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::TargetBody<'static>> {
+    fn resolve_text(&self, text: &str, schemas: &PoolSchemas) -> Result<body::TargetBody<'static>> {
         if let Some(name) = self.schema.as_deref() {
-            let number = find_schema(schemas, name)?;
-            let schema = &schemas[usize::from(number)];
+            let number = schemas.find(name)?;
+            let schema = schemas.get(number).ok_or_else(no_schema)?;
             return Ok(key_target(number, schema, schema.parse_key(text)?.into_bytes()));
         }
         let mut first_error = None;
-        for (number, schema) in schemas.iter().enumerate() {
+        for (number, schema) in schemas.all().iter().enumerate() {
             match schema.parse_key(text) {
                 Ok(record) => return Ok(key_target(number as u16, schema, record.into_bytes())),
                 Err(error) => _ = first_error.get_or_insert(error),
             }
         }
-        Err(first_error.unwrap_or_else(|| Error::new(Code::NotFound, text, "the pool has no schema")))
+        Err(first_error.unwrap_or_else(no_schema))
     }
+}
+
+fn no_schema() -> Error {
+    Error::new(Code::NotFound, "schema", "the pool has none")
 }
 
 /// Returns an owned copy, for a separate thread.
@@ -137,40 +143,6 @@ fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target
         schema: number,
         record: Cow::Owned(record),
     }
-}
-
-/// Names a schema that takes any attributes, in the error of attributes that the pool's default schema rejects.
-#[cold]
-pub(crate) fn with_open_schema(error: Error, schemas: &[Arc<Schema>], schema: u16, default: u16) -> Error {
-    let open = schemas.iter().find(|schema| schema.is_open());
-    let Some(open) = open.filter(|_| error.code() == Code::SchemaMismatch && schema == default) else {
-        return error;
-    };
-    if open.name() == schemas[usize::from(schema)].name() {
-        return error;
-    }
-    let cause = format!(
-        "{}; with schema {} any attributes may be given",
-        error.cause(),
-        open.name()
-    );
-    Error::new(error.code(), error.subject(), cause)
-}
-
-/// Returns the number of the schema with this name.
-pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
-    let found = schemas.iter().position(|schema| schema.name() == name);
-    found.map(|number| number as u16).ok_or_else(|| {
-        let own = schemas.iter().filter(|schema| !schema.is_aside());
-        let names: Vec<&str> = own.map(|schema| schema.name()).collect();
-        let near = nearest(names.iter().copied(), name);
-        let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let cause = format!(
-            "the server has {}{meant}; to add a schema, serve the pool with --schema as well",
-            names.join(", ")
-        );
-        Error::new(Code::NotFound, format!("schema {name}"), cause)
-    })
 }
 
 impl<'a> From<&'a str> for Target<'a> {

@@ -71,6 +71,9 @@ pub(crate) struct ServeArguments {
     /// Memory for payloads (default: a quarter of the memory of the machine or of its control group)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     budget: Option<u64>,
+    /// Make so much memory ready before a client leases it, for faster first writes: at most a sixteenth of --budget
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, default_value = "0")]
+    ready: u64,
     /// A directory on a local disk for payloads that do not fit in memory. The files are invisible, and none remains when the server
     /// ends, also if it is killed
     #[arg(long, value_name = "FOLDER")]
@@ -271,6 +274,7 @@ impl ServeArguments {
             end_when_idle: self.end_when_idle,
             spin: self.spin,
             drain_timeout: self.drain_timeout,
+            ready_bytes: self.ready,
             requirements: self.requirements.as_deref().map_or(Ok(Vec::new()), read)?,
             ..ServerOptions::default()
         })

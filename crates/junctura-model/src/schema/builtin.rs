@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use super::Schema;
 use crate::slip::nearest;
 use crate::{Code, Error};
@@ -13,6 +15,17 @@ const FILES: [(&str, &str); 6] = [
     ("mesh", include_str!("../../schemas/mesh.yaml")),
     ("free", include_str!("../../schemas/free.yaml")),
     ("netcdf", include_str!("../../schemas/netcdf.yaml")),
+];
+
+/// The hash of each schema as [`Schema::to_yaml`] returns it, so that a schema is recognized without being parsed.
+const HASHES: [(&str, u128); 7] = [
+    ("mars", 0x4465_13ca_1537_a664_bbc1_be1c_177a_a5ee),
+    ("record", 0x8ab1_01bd_f6d5_bba6_00e6_033d_0f30_efb1),
+    ("rowcol", 0x0093_d143_d335_18a1_1ae7_04e2_438d_ba92),
+    ("mesh", 0x7deb_9f63_38a8_5dc6_f736_a8d8_fd1e_885a),
+    ("free", 0x5cdb_ba97_a2fe_8f22_9df7_d7b3_89bd_7e0e),
+    ("netcdf", 0xfb5d_1b78_8f33_61f2_c9c8_fee2_e69f_1f81),
+    (Schema::PIECE, 0x49bb_3783_9c59_dd10_2bb2_bc14_d7d3_f73f),
 ];
 
 static PARSED: [OnceLock<Option<Arc<Schema>>>; 6] = [const { OnceLock::new() }; 6];
@@ -30,6 +43,20 @@ impl Schema {
         PARSED[at]
             .get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new))
             .clone()
+    }
+
+    /// Returns the name of the built-in schema whose [`Schema::to_yaml`] is this text, or of that of pieces. Does not parse it.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// let text = Schema::builtin("mars").unwrap().to_yaml();
+    /// assert_eq!(Schema::builtin_of_text(&text), Some("mars"));
+    /// assert_eq!(Schema::builtin_of_text("name: mars"), None);
+    /// ```
+    #[must_use]
+    pub fn builtin_of_text(text: &str) -> Option<&'static str> {
+        let hash = xxh3_128(text.as_bytes());
+        HASHES.into_iter().find(|known| known.1 == hash).map(|known| known.0)
     }
 
     /// Returns the error for a name that no built-in schema has.
@@ -61,5 +88,28 @@ impl Schema {
         // A user may have a different schema of this name.
         let is_piece = |piece: Arc<Schema>| piece.fingerprint() == self.fingerprint();
         self.name() == Self::PIECE && Self::piece().is_some_and(is_piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_texts() {
+        let mut schemas: Vec<_> = Schema::BUILTIN_NAMES.into_iter().filter_map(Schema::builtin).collect();
+        schemas.extend(Schema::piece());
+        let found: Vec<(String, u128)> = schemas
+            .iter()
+            .map(|schema| (schema.name().to_owned(), xxh3_128(schema.to_yaml().as_bytes())))
+            .collect();
+        let texts: Vec<String> = found
+            .iter()
+            .map(|(name, hash)| format!("(\"{name}\", 0x{hash:032x})"))
+            .collect();
+        assert!(
+            found.iter().map(|(name, hash)| (name.as_str(), *hash)).eq(HASHES),
+            "a schema has changed; its hash is among these: {texts:#?}"
+        );
     }
 }

@@ -12,22 +12,28 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use junctura_memory::SealedSegment;
+use junctura_memory::{SealedSegment, SegmentDraft};
+
+use super::ready::ReadyFiles;
 
 /// Less is not worth it.
-const PREPARED_BYTES_MIN: u64 = 1 << 20;
+pub(super) const PREPARED_BYTES_MIN: u64 = 1 << 20;
 /// Pages that are made by one call.
 const STEP_BYTES: u64 = 256 << 10;
 /// A part of the machine's memory that stays available.
 const AVAILABLE_PART: u64 = 8;
 
-/// A segment without pages from a byte on.
-struct PageOrder {
-    segment: Weak<SealedSegment>,
-    from: u64,
+/// What the thread does.
+pub(super) enum PageOrder {
+    /// Makes the pages of a segment from a byte on.
+    Leased { segment: Weak<SealedSegment>, from: u64 },
+    /// Makes a file that a later lease takes.
+    Ready { files: Arc<ReadyFiles>, bytes: u64 },
+    /// Gives files back to the system.
+    Free(Vec<SegmentDraft>),
 }
 
-/// The thread, which starts with the first segment.
+/// The thread, which starts with the first order.
 #[derive(Default)]
 pub(super) struct PageThread {
     orders: Option<Sender<PageOrder>>,
@@ -36,22 +42,25 @@ pub(super) struct PageThread {
 }
 
 impl PageThread {
-    /// Prepares a segment that is leased, from its second slot on. Does not block.
-    pub(super) fn prepare(&mut self, segment: &Arc<SealedSegment>, slot_bytes: u64) {
-        if segment.bytes().saturating_sub(slot_bytes) < PREPARED_BYTES_MIN {
-            return;
+    /// Prepares a segment that is leased, from a byte on. Does not block.
+    pub(super) fn prepare(&mut self, segment: &Arc<SealedSegment>, from: u64) {
+        if segment.bytes().saturating_sub(from) >= PREPARED_BYTES_MIN {
+            let segment = Arc::downgrade(segment);
+            self.order(PageOrder::Leased { segment, from });
         }
+    }
+
+    /// Gives an order to the thread; returns whether there is one. Does not block.
+    pub(super) fn order(&mut self, order: PageOrder) -> bool {
         if self.thread.is_none() && !self.is_refused {
             self.start();
         }
-        let order = PageOrder {
-            segment: Arc::downgrade(segment),
-            from: slot_bytes,
-        };
-        if let Some(orders) = &self.orders {
-            let sent = orders.send(order);
-            debug_assert!(sent.is_ok(), "the thread takes orders until its end");
-        }
+        let sent = self.orders.as_ref().map(|orders| orders.send(order));
+        debug_assert!(
+            sent.as_ref().is_none_or(Result::is_ok),
+            "the thread takes orders until its end"
+        );
+        sent.is_some()
     }
 
     fn start(&mut self) {
@@ -62,7 +71,7 @@ impl PageThread {
         }
         let (orders, incoming) = channel();
         let thread = std::thread::Builder::new().name("junctura-pages".to_owned());
-        match thread.spawn(move || incoming.iter().for_each(|order| carry_out(&order))) {
+        match thread.spawn(move || incoming.into_iter().for_each(carry_out)) {
             Ok(thread) => (self.orders, self.thread) = (Some(orders), Some(thread)),
             Err(error) => {
                 tracing::warn!(%error, "memory is not prepared ahead of producers");
@@ -82,16 +91,21 @@ impl Drop for PageThread {
     }
 }
 
-fn carry_out(order: &PageOrder) {
-    let rest = order
-        .segment
-        .upgrade()
-        .map_or(0, |segment| segment.bytes() - order.from);
+fn carry_out(order: PageOrder) {
+    match order {
+        PageOrder::Leased { segment, from } => make_pages(&segment, from),
+        PageOrder::Ready { files, bytes } => files.make(bytes),
+        PageOrder::Free(files) => drop(files),
+    }
+}
+
+fn make_pages(segment: &Weak<SealedSegment>, from: u64) {
+    let rest = segment.upgrade().map_or(0, |segment| segment.bytes() - from);
     if !leaves_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), rest) {
         return;
     }
-    for at in (order.from..order.from + rest).step_by(STEP_BYTES as usize) {
-        let Some(segment) = order.segment.upgrade() else {
+    for at in (from..from + rest).step_by(STEP_BYTES as usize) {
+        let Some(segment) = segment.upgrade() else {
             return;
         };
         if let Err(error) = segment.make_pages(at, STEP_BYTES) {
@@ -102,7 +116,7 @@ fn carry_out(order: &PageOrder) {
 }
 
 /// Whether so many bytes leave enough available memory, by the text of `/proc/meminfo` (proc(5)).
-fn leaves_memory(text: &str, bytes: u64) -> bool {
+pub(super) fn leaves_memory(text: &str, bytes: u64) -> bool {
     let kib_of = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().strip_suffix("kB")?.trim().parse().ok()
@@ -119,13 +133,13 @@ mod tests {
 
     fn order(segment: &Arc<SealedSegment>, from: u64) -> PageOrder {
         let segment = Arc::downgrade(segment);
-        PageOrder { segment, from }
+        PageOrder::Leased { segment, from }
     }
 
     #[test]
     fn a_segment_gets_its_pages_behind_the_first_slot() {
         let segment = Arc::new(SealedSegment::create(5 << 20).unwrap());
-        carry_out(&order(&segment, 1 << 20));
+        carry_out(order(&segment, 1 << 20));
         let resident = segment.resident_bytes().unwrap();
         assert!(
             resident == 4 << 20 || resident == 0,
@@ -136,10 +150,10 @@ mod tests {
     #[test]
     fn a_dropped_segment_is_not_prepared() {
         let segment = Arc::new(SealedSegment::create(2 << 20).unwrap());
-        let dropped = order(&segment, 0);
+        let order = order(&segment, 0);
         let file = segment.readonly().try_clone_to_owned().unwrap();
         drop(segment);
-        carry_out(&dropped);
+        carry_out(order);
         assert_eq!(rustix::fs::fstat(file).unwrap().st_blocks, 0);
     }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use junctura_board::BOARD_BYTES;
-use junctura_memory::segment::SealedSegment;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::{BoardPageHead, FILE_TIER, SegmentHead};
 
 use super::connection::ClientConnection;
 use super::pages::PageThread;
+use super::ready::{LeasedSegment, ReadyMemory};
 use super::spiller::{SpillRequest, SpillThread};
 use super::traffic::ServerTraffic;
 use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
@@ -20,7 +20,8 @@ use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 #[derive(Default)]
 pub(super) struct ServerEffects {
     pub(super) connections: HashMap<u32, ClientConnection>,
-    segments: HashMap<u32, Arc<SealedSegment>>,
+    segments: HashMap<u32, LeasedSegment>,
+    ready: ReadyMemory,
     pages: PageThread,
     pub(super) spiller: Option<SpillThread>,
     pub(super) traffic: ServerTraffic,
@@ -36,11 +37,22 @@ pub(super) struct ServerEffects {
 }
 
 impl ServerEffects {
-    pub(super) fn with(spiller: Option<SpillThread>) -> Self {
+    pub(super) fn with(spiller: Option<SpillThread>, ready: ReadyMemory) -> Self {
         Self {
+            ready,
             spiller,
             ..Self::default()
         }
+    }
+
+    /// Whether [`ServerEffects::idle`] has something to do.
+    pub(super) fn has_idle_work(&self) -> bool {
+        self.ready.is_due()
+    }
+
+    /// Does postponed work, in a moment without other work.
+    pub(super) fn idle(&mut self) {
+        self.ready.refill(&mut self.pages);
     }
 
     /// Notes that a connection is to be flushed.
@@ -75,7 +87,7 @@ impl ServerEffects {
         if head.segment.get() == FILE_TIER {
             return self.spiller.as_ref().map(SpillThread::readonly);
         }
-        let segment = self.segments.get(&head.segment.get())?;
+        let segment = &self.segments.get(&head.segment.get())?.memory;
         Some(match head.writable.get() {
             1 => segment.writable(),
             _ => segment.readonly(),
@@ -136,7 +148,9 @@ impl Effects for ServerEffects {
         if head.writable.get() == 1
             && let Some(segment) = self.segments.get(&head.segment.get())
         {
-            self.pages.prepare(segment, head.slot_bytes.get());
+            // Its producer fills the first slot meanwhile.
+            let from = segment.made_bytes.max(head.slot_bytes.get());
+            self.pages.prepare(&segment.memory, from);
         }
         self.queue(client, true, |connection| {
             let descriptor = descriptor.map_err(|error| Error::new(Code::Io, "segment", error.to_string()))?;
@@ -162,15 +176,17 @@ impl Effects for ServerEffects {
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
-        self.segments.insert(segment, Arc::new(SealedSegment::create(bytes)?));
+        let created = self.ready.create(bytes, &mut self.pages)?;
+        self.segments.insert(segment, created);
         Ok(())
     }
 
     fn drop_segment(&mut self, segment: u32) {
-        let Some(segment) = self.segments.remove(&segment) else {
+        let Some(LeasedSegment { memory, .. }) = self.segments.remove(&segment) else {
             return;
         };
-        if let Err(error) = segment.punch_all() {
+        self.ready.note_end(memory.bytes());
+        if let Err(error) = memory.punch_all() {
             tracing::error!(%error, "memory could not be given back");
         }
     }
@@ -185,7 +201,7 @@ impl Effects for ServerEffects {
             }),
             SpillFrom::Segment { segment, offset } => {
                 if let Some(segment) = self.segments.get(&segment) {
-                    let segment = Arc::clone(segment);
+                    let segment = Arc::clone(&segment.memory);
                     spiller.order(SpillRequest::Copy {
                         job,
                         segment,

@@ -14,7 +14,7 @@ use crate::connection::PoolConnection;
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::target::{Target, find_schema};
+use crate::target::Target;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::bundle::{Bundle, BundleOptions, begin_open_path};
 #[cfg(feature = "async")]
@@ -592,7 +592,7 @@ impl PieceOffer<'_> {
 
     /// Returns the piece as an object.
     pub(crate) fn as_object(&self) -> Result<(OfferTerms, Vec<u8>)> {
-        let schema = find_schema(&self.scope.connection.greeting.schemas, Schema::PIECE)?;
+        let schema = self.scope.connection.greeting.schemas.find(Schema::PIECE)?;
         let mut record = Vec::new();
         let attributes = self.attributes();
         let attributes = attributes.iter().map(|(name, value)| (*name, value.as_str()));
@@ -697,7 +697,7 @@ fn key_of(attributes: &About) -> Target<'_> {
 /// # Errors
 /// `Unsupported` if the pool's schema with this name is different or missing.
 fn has_pieces(connection: &PoolConnection) -> Result<()> {
-    if connection.greeting.schemas.iter().any(|schema| schema.is_aside()) {
+    if connection.greeting.schemas.has_pieces() {
         return Ok(());
     }
     let cause = "this pool has no pieces: it is of an earlier version, or has a schema of its own of this name";

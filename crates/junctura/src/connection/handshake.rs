@@ -15,6 +15,7 @@ use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
 
 use crate::connection::address::{PoolAddress, ReachedPool};
+use crate::connection::schemas::PoolSchemas;
 use crate::connection::segments::SegmentMaps;
 use crate::connection::{Hook, PoolConnection};
 
@@ -38,7 +39,7 @@ pub(crate) struct ServerGreeting {
     /// Its process ID, on its machine.
     pub(crate) pid: u32,
     pub(crate) client: u32,
-    pub(crate) schemas: Vec<Arc<Schema>>,
+    pub(crate) schemas: PoolSchemas,
     /// The number of the default schema.
     pub(crate) default_schema: u16,
     pub(crate) inline_bytes_max: u64,
@@ -60,24 +61,18 @@ impl ServerGreeting {
             );
             return Err(Error::new(Code::Unsupported, server, cause));
         }
-        let schemas: Vec<Arc<Schema>> = welcome
-            .schemas
-            .iter()
-            .map(|text| Schema::parse_yaml(text).map(Arc::new))
-            .collect::<Result<_>>()?;
+        let schemas = PoolSchemas::new(welcome.schemas.iter().map(AsRef::as_ref))?;
         if schemas.is_empty() {
             return Err(Error::new(Code::Protocol, server, "the pool has no schema"));
         }
-        let default = own
-            .first()
-            .and_then(|first| schemas.iter().position(|schema| schema.name() == first.name()));
+        let default = own.first().and_then(|first| schemas.position(first.name()));
         Ok(Self {
             server: server.to_owned(),
             pid: welcome.pid,
             incarnation: welcome.incarnation,
             client: welcome.client,
             schemas,
-            default_schema: default.unwrap_or(0) as u16,
+            default_schema: default.unwrap_or(0),
             inline_bytes_max: welcome.inline_bytes_max,
             payload_bytes_max: welcome.payload_bytes_max,
             checked: welcome.checked,

@@ -17,6 +17,7 @@ pub(crate) mod handshake;
 pub(crate) mod in_flight;
 pub(crate) mod note;
 pub(crate) mod offer_acks;
+pub(crate) mod schemas;
 pub(crate) mod segments;
 pub(crate) mod state;
 pub(crate) mod stream;
@@ -116,7 +117,7 @@ impl PoolConnection {
 
     /// Checks a schema number that the server has just sent.
     pub(crate) fn known_schema(&self, number: u16) -> Result<&Arc<Schema>> {
-        let schema = self.greeting.schemas.get(usize::from(number));
+        let schema = self.greeting.schemas.get(number);
         schema.ok_or_else(|| {
             Error::new(
                 Code::Protocol,
@@ -175,7 +176,8 @@ impl PoolConnection {
 
     /// Returns the schema with this number; numbers are checked on arrival.
     pub(crate) fn schema(&self, number: u16) -> &Arc<Schema> {
-        &self.greeting.schemas[usize::from(number)]
+        let schema = self.greeting.schemas.get(number);
+        schema.unwrap_or_else(|| unreachable!("the pool has schema {number}"))
     }
 
     /// # Errors

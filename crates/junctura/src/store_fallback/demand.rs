@@ -65,7 +65,7 @@ impl StoreDemand {
         };
         let (there, target) = (Arc::clone(&self.connection), self.target.clone());
         let look = move || {
-            let row = depot.find(&target, &there.greeting.schemas)?;
+            let row = depot.find(&target, there.greeting.schemas.all())?;
             row.map(|row| Object::new(&origin(&there), row.read(false)?))
                 .transpose()
         };

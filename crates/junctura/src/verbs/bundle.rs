@@ -24,7 +24,6 @@ use crate::connection::state::StreamStop;
 use crate::connection::{PoolConnection, end_by, unexpected};
 use crate::pending::{Pending, RequestOutcome, WatchedValue};
 use crate::pool::Pool;
-use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload, PreparedOffer};
 use crate::verbs::pipeline::Pipeline;
@@ -288,7 +287,7 @@ fn asked<'p, 'a, V: IntoGiven<'a>>(
 ) -> Result<body::BundleRequest<'p>> {
     let schema = match options.schema {
         None => connection.greeting.default_schema,
-        Some(name) => find_schema(&connection.greeting.schemas, name)?,
+        Some(name) => connection.greeting.schemas.find(name)?,
     };
     let mut record = Vec::new();
     let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));

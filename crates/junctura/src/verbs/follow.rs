@@ -431,7 +431,7 @@ impl StoreFollow {
         };
         Ok(Self {
             depot: Arc::clone(depot),
-            sorting: MergeOrder::new(&connection.greeting.schemas, options.order_by.as_deref())?,
+            sorting: MergeOrder::new(connection.greeting.schemas.all(), options.order_by.as_deref())?,
             wants,
             of_pool,
         })

@@ -234,7 +234,7 @@ impl Pool {
         let Some(depot) = self.depot().filter(|_| options.bundle.is_none()) else {
             return begin_list(&connection, selector, options);
         };
-        let sorting = MergeOrder::new(&connection.greeting.schemas, options.order_by)?;
+        let sorting = MergeOrder::new(connection.greeting.schemas.all(), options.order_by)?;
         let request = options.request(&connection, selector)?;
         let left = options.limit.map(|limit| limit as usize);
         let after = match &request {
@@ -297,14 +297,13 @@ impl ListOptions<'_> {
 /// Returns the place of an object in the order of a list.
 fn position<'a>(connection: &PoolConnection, object: &'a Described) -> Result<ListPosition<'a>> {
     let name = object.schema().name();
-    let schemas = &connection.greeting.schemas;
-    let number = schemas.iter().position(|schema| schema.name() == name);
+    let number = connection.greeting.schemas.position(name);
     let number = number.ok_or_else(|| {
         let cause = format!("the pool has no schema {name}");
         Error::new(Code::SchemaMismatch, object.key(), cause)
     })?;
     Ok(ListPosition {
-        schema: number as u16,
+        schema: number,
         record: object.record().as_bytes().into(),
     })
 }

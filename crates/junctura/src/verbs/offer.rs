@@ -18,7 +18,6 @@ use crate::connection::state::{ConnectionState, StreamStop};
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
-use crate::target::{find_schema, with_open_schema};
 use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
@@ -330,7 +329,7 @@ impl PoolConnection {
     pub(crate) fn schema_number(&self, name: Option<&str>) -> Result<u16> {
         match name {
             None => Ok(self.greeting.default_schema),
-            Some(name) => find_schema(&self.greeting.schemas, name),
+            Some(name) => self.greeting.schemas.find(name),
         }
     }
 
@@ -353,7 +352,12 @@ impl PoolConnection {
     ) -> Result<()> {
         let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
         let written = self.schema(schema).record(given, record);
-        written.map_err(|error| with_open_schema(error, &self.greeting.schemas, schema, self.greeting.default_schema))
+        let greeting = &self.greeting;
+        written.map_err(|error| {
+            greeting
+                .schemas
+                .with_open_schema(error, schema, greeting.default_schema)
+        })
     }
 
     /// Returns whether a payload of this size is sent inside the message.
