@@ -55,7 +55,18 @@ def build() -> tuple[str, Path]:
 def served(folder: Path) -> Iterator[dict[str, str]]:
     """The environment of a pool that is served."""
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "JUNCTURA_POOL": "unix:bench"}
-    command = [str(BUILT / "junctura"), "pool", "serve", "--pool", "unix:bench", "--budget", "1GiB", "--ready", "64MiB", "--announce"]
+    command = [
+        str(BUILT / "junctura"),
+        "pool",
+        "serve",
+        "--pool",
+        "unix:bench",
+        "--budget",
+        "1GiB",
+        "--ready",
+        "64MiB",
+        "--announce",
+    ]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()

@@ -154,12 +154,13 @@ class Shell:
 
     def answer(self, command: list[str]) -> str:
         """What a command says, which may hang."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         try:
-            done = subprocess.run(command, env=self.environment, text=True, timeout=10, check=False, **pipes)
+            done = subprocess.run(
+                command, env=self.environment, capture_output=True, text=True, timeout=10, check=False
+            )
         except (subprocess.TimeoutExpired, OSError) as error:
             return str(error)
-        return done.stdout
+        return done.stdout + done.stderr
 
     def stat(self) -> Document:
         document: Document = self.documents("pool", "stat", "--json")[0]

@@ -115,7 +115,11 @@ def test_failed_tests_are_named_shortly() -> None:
         "FAILED tests/link/test_streams.py::test_a_load[1 KiB/s] - subprocess.TimeoutExpired: Command '['/a/b', 'c']'",
         "ERROR tests/c/test_abi.py::test_all",
     ]
-    assert read(*output).tests == ["sizes::all_are_bounded", "test_streams.py::test_a_load[1 KiB/s]", "test_abi.py::test_all"]
+    assert read(*output).tests == [
+        "sizes::all_are_bounded",
+        "test_streams.py::test_a_load[1 KiB/s]",
+        "test_abi.py::test_all",
+    ]
 
 
 def test_a_suite_may_keep_compiled_modules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ fn turns(pool: &Pool, board: &PoolBoard) -> Result<Vec<u64>> {
     while begin.elapsed() < BOARD_AGE_MAX {
         pool.stat()?;
     }
-    Ok(board.snapshot().histogram(BoardHistogram::TurnTime).buckets.to_vec())
+    Ok(board.snapshot().histogram(BoardHistogram::TurnTime).buckets.clone())
 }
 
 struct ServerFigures {

@@ -198,7 +198,7 @@ class StatusView:
         if state == "failed" and self._screen.is_terminal and sum(self._counts("failed")) <= _TOLD_MAX:
             return [f"{self._since()}  {clean(name, 60)} has failed{cause}"]
         if state == "done" and cause:
-            # No task was made of it: probably its selector has a mistake.
+            # It has no task: its selector probably has a mistake.
             return [f"{self._since()}  {clean(name, 60)} is done{cause}"]
         return self._plain(name, f"is {state}" if state != "failed" else "has failed", cause)
 
