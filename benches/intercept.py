@@ -1,8 +1,8 @@
 """Measures unmodified netCDF programs whose files are in a pool, beside the same programs with files on disk.
 
 ``intercept/history.c`` writes a history of two-dimensional fields as a model does. It runs as it is, with its file in a
-pool, and with its file on disk and in a pool, whose server has made 64 MiB ready before. It also runs with a reader that starts first, and with the library loaded
-but no file that matches a rule, once as instructions and once as time.
+pool, and with its file on disk and in a pool, whose server has made 64 MiB ready before. It also runs with a reader
+that starts first, and with the library loaded but no file that matches a rule, once as instructions and once as time.
 """
 
 from __future__ import annotations
