@@ -85,7 +85,7 @@ impl PoolBoard {
             .ok_or_else(|| not_found("the server has not made one"))
     }
 
-    /// Copies the board: numbers of one moment, at most 20 ms old while the server is busy.
+    /// Copies the board: numbers of one moment, while the server is busy at most 20 ms old, or 100 times what writing it takes.
     #[must_use]
     pub fn snapshot(&self) -> BoardSnapshot {
         self.0.snapshot()

@@ -1,9 +1,10 @@
 //! Writes the board, and gives it to clients that ask for it.
 //!
-//! The board is made when it is first asked for. From then on it is written at the end of a turn, at most once in [`INTERVAL`]: what
-//! happens in between costs the objects that are handed over nothing. Clients that ask for it get it when it was written since; it
-//! is written for them earlier, if that takes no more than a part of the time. While the server has nothing to do, it wakes once in
-//! [`HEARTBEAT`], so that viewers can distinguish a server that rests from one that hangs.
+//! The board is made when it is first asked for. From then on it is written at the end of a turn, at most once in [`INTERVAL`], and
+//! less often where that would take more than a hundredth of the time: what happens in between costs the objects that are handed
+//! over nothing. Clients that ask for it get it when it was written since; it is written for them earlier, if that takes no more
+//! than a part of the time. While the server has nothing to do, it wakes once in [`HEARTBEAT`], so that viewers can distinguish a
+//! server that rests from one that hangs.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use crate::core::Nanoseconds;
 
 /// The least time between two times that the board is written.
 const INTERVAL: Nanoseconds = 20_000_000;
+/// While nobody asks for it, it is written so seldom that this takes no more than this part of the time.
+const PART: Nanoseconds = 100;
 /// Writing it for clients that ask for it takes no more than this part of the time.
 const PART_FOR_ASKED: Nanoseconds = 20;
 /// The longest time without it.
@@ -83,7 +86,7 @@ impl ServerBoard {
     fn due_at(&self, is_asked_for: bool) -> Nanoseconds {
         let pause = match (is_asked_for, self.is_stale) {
             (true, _) => INTERVAL.min(self.took * PART_FOR_ASKED),
-            (false, true) => INTERVAL,
+            (false, true) => (self.took * PART).clamp(INTERVAL, HEARTBEAT),
             (false, false) => HEARTBEAT,
         };
         self.written_at + pause

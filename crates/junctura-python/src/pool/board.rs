@@ -22,7 +22,7 @@ pub(crate) struct PyBoard(pub(super) PoolBoard);
 
 #[pymethods]
 impl PyBoard {
-    /// Copies the board: numbers of one moment, at most 20 ms old while the server is busy.
+    /// Copies the board: numbers of one moment, while the server is busy at most 20 ms old, or 100 times what writing it takes.
     ///
     /// Returns
     /// -------
