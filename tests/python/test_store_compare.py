@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,12 +83,17 @@ def test_fields_that_are_coded_otherwise_have_the_same_values(tmp_path: Path) ->
     assert 0 < apart["{space=default}{}{name=t}"] < 0.01
 
 
-def test_what_has_no_values_is_as_far_apart_as_can_be(store: junctura.Store) -> None:
+def test_what_has_no_values_is_as_far_apart_as_can_be(store: junctura.Store, tmp_path: Path) -> None:
     with store:
         for space in "ab":
             store.archive(space.encode(), space=space, name="text")
             store.archive(b"GRIB, says " + space.encode(), space=space, name="no message")
-            store.archive(bytes(16 if space == "a" else 15), space=space, name="cut", dtype="float64")
+    # Only the command takes bytes that do not fit the type.
+    for space, nbytes in (("a", 16), ("b", 15)):
+        (tmp_path / space).write_bytes(bytes(nbytes))
+        attributes = [f"--set={item}" for item in (f"space={space}", "name=cut", "dtype=float64")]
+        words = ["store", "archive", str(tmp_path / space), "--store", str(tmp_path / "store"), *attributes]
+        subprocess.run([sys.executable, "-m", "junctura", *words, "--schema", "free"], check=True)
     assert compared(store, atol=1e9).values == {
         f"{{}}{{}}{{name={name}}}": math.inf for name in ("text", '"no message"', "cut")
     }
