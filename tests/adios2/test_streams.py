@@ -151,14 +151,24 @@ def test_local_and_column_major_arrays(pool: junctura.Pool, program: Program) ->
     assert lines == ["[0.0, 1.0, 2.0, 3.0]"]
 
 
-def rank_of(program: Program, rank: int, ranks: int, *words: object, **parameters: str) -> subprocess.Popen[str]:
-    """Starts one rank of a program; its launcher states which."""
-    launcher = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks)}
-    return program("heat_ranks.py", *words, environment=launcher, Ranks="mpi", **parameters)
+def ranks_of(program: Program, ranks: int, *words: object, **parameters: str) -> list[subprocess.Popen[str]]:
+    """Starts the ranks of a program, whose launcher states which each is; they begin together."""
+    launchers = [{"PMI_RANK": str(rank), "PMI_SIZE": str(ranks)} for rank in range(ranks)]
+    started = [
+        program("heat_ranks.py", *words, environment=launcher, Ranks="mpi", **parameters) for launcher in launchers
+    ]
+    for rank in started:
+        assert rank.stdout is not None
+        assert rank.stdout.readline() == "ready\n"
+    for rank in started:
+        assert rank.stdin is not None
+        rank.stdin.write("\n")
+        rank.stdin.flush()
+    return started
 
 
 def test_ranks_write_one_stream(pool: junctura.Pool, program: Program) -> None:
-    writers = [rank_of(program, rank, 3, 2) for rank in range(3)]
+    writers = ranks_of(program, 3, 2)
     for writer in writers:
         output(writer)
     whole = np.arange(84.0).reshape(12, 7)
@@ -179,11 +189,11 @@ def test_ranks_write_one_stream(pool: junctura.Pool, program: Program) -> None:
 
 
 def test_a_rank_that_is_killed(pool: junctura.Pool, program: Program) -> None:
-    writers = [rank_of(program, rank, 2, 3, "killed=1", Timeout="0.5") for rank in range(2)]
+    writers = ranks_of(program, 2, 3, "killed=1", Timeout="5")
     assert writers[1].wait(timeout=120) == -signal.SIGKILL
     _, error = writers[0].communicate(timeout=120)
     assert writers[0].returncode != 0
-    assert "stream heat, step 1: rank 1 of 2 has not ended the step within 0.5 s" in error
+    assert "stream heat, step 1: rank 1 of 2 has not ended the step within 5 s" in error
     assert [entry["column"] for entry in pool.list("row=contents")] == ["0"]
 
 
@@ -197,6 +207,6 @@ def test_a_rank_that_is_killed(pool: junctura.Pool, program: Program) -> None:
     ],
 )
 def test_ranks_that_do_not_fit(word: str, said: str, program: Program) -> None:
-    writers = [rank_of(program, rank, 2, 1, word, Timeout="5") for rank in range(2)]
+    writers = ranks_of(program, 2, 1, word, Timeout="5")
     errors = [writer.communicate(timeout=120)[1] for writer in writers]
     assert said in errors[0]

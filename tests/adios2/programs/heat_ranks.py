@@ -1,7 +1,7 @@
 """A rank of a program that writes steps with ADIOS2: each rank has some rows of an array.
 
 ``heat_ranks.py CONFIG STEPS [killed=STEP] [wrong=shape|overlap|local]``: its launcher states rank and ranks. The last
-rank is killed in step STEP; ranks disagree.
+rank is killed in step STEP; ranks disagree. Each says that it is ready, and waits for a line.
 """
 
 import os
@@ -28,6 +28,8 @@ else:
 columns = io.define_variable("columns", np.zeros(1), [NX, NY], [0, 0], [NX, 1])
 mean = io.define_variable("mean", np.zeros(1))
 of_one = io.define_variable("of 1", np.zeros(1), [2], [0], [2])
+print("ready", flush=True)
+sys.stdin.readline()
 engine = io.open("heat", bindings.Mode.Write)
 whole = np.arange(NX * NY, dtype="f8").reshape(NX, NY)
 for step in range(int(sys.argv[2])):
