@@ -50,7 +50,7 @@ def program(bare: Shell) -> Iterator[Callable[..., Process]]:
     yield start
     for process in started:
         process.popen.kill()
-        process.end()
+        process.show_rest()
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """One process of a storm of arrays: ``e2e_array_storm.py URL ROLE SEED [COUNT]``.
 
-A producer offers arrays whose elements all have one value, in pieces, until it is killed; some stay incomplete. It
-prints a line for each. A remover withdraws them, whether they are held or not. A consumer takes COUNT parts in layouts
-of its own, keeps some, and checks them then: memory that was used again would show another value.
+A producer offers arrays whose elements all have one value, in pieces, until it is killed; some stay incomplete, also
+where memory stays full. It prints a line for each. A remover withdraws them, whether they are held or not. A consumer
+takes COUNT parts in layouts of its own, keeps some, and checks them then: memory that was used again would show another
+value.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def produce(pool: junctura.Pool, seed: int, draw: random.Random) -> Iterator[str
             extents, room = layout.extents(rank), layout.room(rank)
             is_dense = len(extents) == 1 and math.prod(extents[0]) == room
             mine = np.full(extents[0] if is_dense else room, seed * 1e6 + number)
-            pool.offer_piece(mine, layout, rank, **about)
+            try:
+                pool.offer_piece(mine, layout, rank, **about)
+            except junctura.PoolFull:
+                break
         yield f"offered {number}"
 
 
@@ -69,7 +73,8 @@ def consume(pool: junctura.Pool, count: int, draw: random.Random) -> int:
 def main() -> None:
     url, role, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
     draw = random.Random(seed)
-    with junctura.Pool(url) as pool:
+    # Some arrays stay until the remover withdraws them: who waits for a producer must not wait for memory.
+    with junctura.Pool(url, offer_timeout=0.2) as pool:
         print("ready", flush=True)
         if role == "consumer":
             print("took", consume(pool, int(sys.argv[4]), draw), flush=True)

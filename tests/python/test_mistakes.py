@@ -23,6 +23,7 @@ CALLS: dict[str, Callable[[junctura.Pool, str], Any]] = {
     "tally": lambda pool, selector: pool.tally(selector),
     "require": lambda pool, selector: pool.require(selector),
     "subscribe": lambda pool, selector: pool.subscribe(selector),
+    "withdraw_all": lambda pool, selector: pool.withdraw_all(selector),
     "begin_demand": lambda pool, selector: pool.begin_demand(selector),
     "demand": lambda pool, selector: _demanded(pool.demand, selector),
 }
@@ -50,6 +51,7 @@ AWAITED: dict[str, Callable[[junctura.aio.Pool, str], Any]] = {
     "tally": lambda pool, selector: pool.tally(selector),
     "require": lambda pool, selector: _opened(pool.require(selector)),
     "subscribe": lambda pool, selector: _opened(pool.subscribe(selector)),
+    "withdraw_all": lambda pool, selector: pool.withdraw_all(selector),
     "demand": _awaited_demand,
 }
 
@@ -89,6 +91,32 @@ def test_a_misspelled_attribute_is_reported_by_coroutines(call: str) -> None:
 def test_a_value_that_its_schema_cannot_read_is_reported(call: str) -> None:
     with junctura.Pool() as pool, pytest.warns(junctura.SelectorWarning, match=r'schema mars: step: "six" is no step'):
         CALLS[call](pool, "step=six")
+
+
+CFD = """
+name: cfd
+key: {dataset: [case], collocation: [step], element: [variable]}
+attributes:
+  case: {type: string}
+  step: {type: integer, range: [0, 1000]}
+  variable: {type: string, values: [p, u, v]}
+"""
+
+
+@pytest.mark.parametrize("call", ["follow", "list", "tally", "withdraw_all", "demand"])
+def test_a_value_that_its_schema_does_not_allow_is_reported(call: str) -> None:
+    allowed = r"\(the schema allows p, u, v\); did you mean p\?"
+    with junctura.Pool(schema=[junctura.Schema.from_yaml(CFD), "free"]) as pool:
+        with pytest.warns(junctura.SelectorWarning, match=r'variable=P: variable: "P" is not allowed ' + allowed):
+            CALLS[call](pool, "variable=P")
+        with pytest.warns(
+            junctura.SelectorWarning, match=r"step: .*2000.* is not allowed \(the schema allows 0 to 1000"
+        ):
+            CALLS[call](pool, "variable=p,step=2000")
+        for right in ("variable=u/v,step=1000", "not variable=P", "variable~P"):
+            assert messages(lambda right=right: CALLS[call](pool, right)) == []  # type: ignore[misc]
+        pool.offer(b"", schema="free", name="a", variable="Q")
+        assert messages(lambda: pool.follow("variable=Q")) == []
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -612,7 +612,10 @@ class Pool(ArrayVerbs):
         """Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with
         `forget`, the number of keys that became free.
         """
-        return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
+        withdrawn = await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
+        if not withdrawn:
+            await self._warn_of_mistakes(selector)
+        return withdrawn
 
     async def _warn_of_mistakes(self, selector: str | None) -> None:
         """Warns of probable mistakes in a selector, as the blocking pool does."""

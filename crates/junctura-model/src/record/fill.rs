@@ -343,7 +343,7 @@ fn check_len(subject: &str, len: usize, most: usize) -> Result<()> {
 }
 
 /// Returns whether the allowed values and the range include this canonical value.
-pub(super) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()> {
+pub(crate) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()> {
     if attribute.allows(canonical) {
         return Ok(());
     }

@@ -26,6 +26,7 @@ use crate::schema::Schema;
 use crate::text::unquote;
 use checker::ProvenBeginning;
 pub use checker::{CheckedRecord, RecordChecker};
+pub(crate) use fill::check_allowed;
 
 /// An object's attributes, checked and canonical, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -114,6 +114,22 @@ impl SelectorExpr {
         }
     }
 
+    /// Adds the values that it names of declared attributes.
+    pub(crate) fn named_values<'a>(&'a self, named: &mut Vec<(AttrId, &'a str)>) {
+        match self {
+            SelectorExpr::All(parts) | SelectorExpr::Any(parts) => {
+                for part in parts {
+                    part.named_values(named);
+                }
+            }
+            SelectorExpr::Test(AttributeTest {
+                attr,
+                check: TestCheck::Among { negated: false, items },
+            }) if attr.id != AttrId::OPEN => named.extend(items.iter().map(|value| (attr.id, value))),
+            SelectorExpr::Everything | SelectorExpr::Not(_) | SelectorExpr::Test(_) => {}
+        }
+    }
+
     /// Returns the approximate memory in bytes that it takes in an index.
     pub(crate) fn standing_bytes(&self) -> usize {
         match self {

@@ -1,5 +1,6 @@
 //! One selector text over all schemas of a pool.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::patterns::PatternCache;
@@ -7,7 +8,7 @@ use super::{Selector, SelectorContext, parser, typed};
 use crate::error::{Code, Error, Result};
 use crate::mars;
 use crate::record::RecordRef;
-use crate::schema::Schema;
+use crate::schema::{Attribute, Schema};
 
 /// An attribute that only pieces have.
 const PIECE_OF: &str = "piece_of";
@@ -110,6 +111,32 @@ impl SelectorSet {
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// The first value of each attribute that it names and that none of these schemas allows, for which it was read. Only objects of
+    /// open schemas that do not declare the attribute can have it.
+    pub(super) fn disallowed<'a>(&'a self, schemas: &'a [Arc<Schema>]) -> Vec<(&'a Attribute, &'a str)> {
+        let (mut refused, mut allowed) = (Vec::new(), HashSet::new());
+        for (schema, selector) in schemas.iter().zip(&self.by_schema) {
+            let mut named = Vec::new();
+            if let Some(selector) = selector {
+                selector.expr().named_values(&mut named);
+            }
+            for (id, value) in named {
+                let attribute = schema.attribute(id);
+                if attribute.allows(value) {
+                    allowed.insert((attribute.name.as_str(), value));
+                } else {
+                    refused.push((attribute, value));
+                }
+            }
+        }
+        let mut reported = HashSet::new();
+        refused.retain(|(attribute, value)| {
+            let name = attribute.name.as_str();
+            !allowed.contains(&(name, *value)) && reported.insert(name)
+        });
+        refused
     }
 
     /// Whether both mean the same, item by item, to every schema, whatever their spaces, aliases and parentheses.

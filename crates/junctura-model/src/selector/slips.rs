@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use super::{SelectorContext, SelectorSet, explain_error};
 use crate::error::{Code, Error, Result};
-use crate::schema::Schema;
+use crate::record::check_allowed;
+use crate::schema::{Attribute, Schema};
+use crate::text::quote;
 
 /// Returns the probable mistakes of a selector. Objects of an open schema may have any attributes with any text, so a misspelled
 /// selector is valid and matches nothing.
 ///
 /// - Each attribute that no schema declares and no object has, but that resembles a declared one.
+/// - A value that no schema allows which declares its attribute, and that no object has.
 /// - A value that the schema cannot read which declares all attributes of the selector, where no object of an open schema has them.
 #[must_use]
 pub fn of(
@@ -41,8 +44,39 @@ pub fn of(
             format!("no object has param={number}; parameters have short names there: did you mean `paramId={id}`?");
         slips.push(Error::new(Code::InvalidSelector, "selector", cause));
     }
+    slips.extend(disallowed(selector, schemas, context, &exists));
     slips.extend(misread(selector, schemas, context, exists));
     slips
+}
+
+/// Returns the values that no schema allows which declares their attribute, and that no object has.
+fn disallowed(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    context: &SelectorContext,
+    exists: impl Fn(&str) -> Result<bool>,
+) -> Vec<Error> {
+    let Ok(set) = SelectorSet::parse_with(selector, schemas, context) else {
+        return Vec::new();
+    };
+    let found = set.disallowed(schemas).into_iter();
+    let is_absent = |(attribute, value): &(&Attribute, &str)| {
+        let mut condition = format!("{}=", attribute.name);
+        quote(value, &mut condition);
+        matches!(exists(&condition), Ok(false))
+    };
+    let errors = found
+        .filter(is_absent)
+        .filter_map(|(attribute, value)| check_allowed(attribute, value).err());
+    errors
+        .map(|error| {
+            Error::new(
+                Code::InvalidSelector,
+                "selector",
+                format!("{}: {}", error.subject(), error.cause()),
+            )
+        })
+        .collect()
 }
 
 /// Returns the number with which a selector compares `param`, as MARS accepts it (`167`, `167.128`), and the value of `paramId`.
@@ -147,6 +181,43 @@ mod tests {
         assert_eq!(parameter_number("param=151.200,step=6"), Some(("151.200", 200_151)));
         assert_eq!(parameter_number("param=2t"), None);
         assert_eq!(parameter_number("paramId=167"), None);
+    }
+
+    #[test]
+    fn a_value_that_no_declaring_schema_allows_is_a_mistake() {
+        let schema = |name: &str, values: &str| {
+            let text = format!(
+                "{{name: {name}, key: {{dataset: [variable], collocation: [], element: [step]}}, \
+                 attributes: {{variable: {{type: string, values: [{values}]}}, step: {{type: integer, range: [0, 100]}}}}}}"
+            );
+            Arc::new(Schema::parse_yaml(&text).unwrap())
+        };
+        let free = Schema::builtin("free").unwrap();
+        let schemas = [schema("cfd", "p, u, v"), free, schema("other", "p, q")];
+        let causes = |selector: &str, is_there: bool| -> Vec<String> {
+            let slips = of(selector, &schemas, &SelectorContext::default(), |_| Ok(is_there));
+            slips.iter().map(|slip| slip.cause().to_owned()).collect()
+        };
+        assert_eq!(
+            causes("variable=P", false),
+            ["variable: \"P\" is not allowed (the schema allows p, u, v); did you mean p?"]
+        );
+        assert_eq!(causes("variable=u/x,step=101", false).len(), 2);
+        for right in [
+            "variable=p",
+            "variable=q",
+            "variable=u/q",
+            "not variable=P",
+            "step=100",
+            "variable~P",
+        ] {
+            assert_eq!(causes(right, false), [""; 0], "{right}");
+        }
+        assert_eq!(
+            causes("variable=P", true),
+            [""; 0],
+            "an object of another schema has it"
+        );
     }
 
     #[test]

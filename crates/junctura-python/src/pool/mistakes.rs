@@ -51,6 +51,14 @@ impl PyPool {
         mistakes.iter().try_for_each(|mistake| warn(py, selector, mistake))
     }
 
+    /// The number of withdrawn objects. Warns of probable mistakes in the selector if there are none.
+    pub(crate) fn withdrawn(&self, py: Python<'_>, selector: &str, count: u64) -> PyResult<u64> {
+        if count == 0 {
+            self.warn_of_mistakes(py, selector)?;
+        }
+        Ok(count)
+    }
+
     /// The target of a demand. Warns of probable mistakes in a selector.
     pub(crate) fn checked_target<'py, 'a>(
         &self,

@@ -331,8 +331,8 @@ impl PyPool {
     /// ----------
     /// data : bytes, numpy.ndarray or another buffer, an object with DLPack, xarray.DataArray, Allocation
     ///     The payload. An `xarray.DataArray` also supplies its name, dimensions (`dims`), units and scalar coordinates
-    ///     as attributes, if the schema allows them and they are not given; array coordinates are not kept. For arrays,
-    ///     type and shape are kept too if the schema has the attributes `dtype` and `shape` (the built-in ones do), so
+    ///     as attributes, if the schema allows them and they are not given; its other coordinates are kept in the
+    ///     payload. For arrays, type and shape are kept too if the schema has the attributes `dtype` and `shape` (the built-in ones do), so
     ///     that `Object.array` returns the same array.
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
@@ -769,8 +769,8 @@ impl PyPool {
             force,
             forget,
         };
-        py.detach(|| self.inner.withdraw_all(selector, options))
-            .or_raise_about(py, selector)
+        let withdrawn = py.detach(|| self.inner.withdraw_all(selector, options));
+        self.withdrawn(py, selector, withdrawn.or_raise_about(py, selector)?)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -268,7 +268,8 @@ impl PoolReasons<'_> {
     /// matches nothing.
     ///
     /// Needs no request if every attribute is declared, and one for each attribute that is not but resembles a declared one.
-    /// [`Pool::follow`], [`Pool::list`], [`Pool::tally`], [`Pool::require`] and [`Pool::subscribe`] report the mistakes of a selector
+    /// [`Pool::follow`], [`Pool::list`], [`Pool::tally`], [`Pool::require`], [`Pool::subscribe`] and [`Pool::withdraw_all`] report the
+    /// mistakes of a selector
     /// that matches nothing as a warning of `tracing`.
     ///
     /// ```

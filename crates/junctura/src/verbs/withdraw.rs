@@ -8,6 +8,7 @@ use junctura_wire::Request;
 use junctura_wire::body::{ForgetRequest, TargetBody as Wanted, WithdrawRequest};
 
 use crate::connection::PoolConnection;
+use crate::explain::warn_of_mistakes;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -81,7 +82,11 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`; `Timeout`, with the consumers that still wait.
     pub fn withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
-        self.begin_withdraw_all(selector, options)?.wait()
+        let withdrawn = self.begin_withdraw_all(selector, options)?.wait()?;
+        if withdrawn == 0 {
+            warn_of_mistakes(self, selector);
+        }
+        Ok(withdrawn)
     }
 
     /// Non-blocking version of [`Pool::withdraw`]. See [`Pending`].
