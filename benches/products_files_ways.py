@@ -85,7 +85,7 @@ class SyncedFileWriter:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        # Of this step: names that nobody looks at, and what they become.
+        # Of this step: temporary names, and their final names.
         self.files: dict[Path, Path] = {}
 
     def take(self, name: Name, data: bytes) -> None:

@@ -23,7 +23,7 @@ use crate::core::Nanoseconds;
 
 /// The least time between two times that the board is written.
 const INTERVAL: Nanoseconds = 20_000_000;
-/// While nobody asks for it, it is written so seldom that this takes no more than this part of the time.
+/// Without requests for it, writing it takes no more than this part of the time.
 const PART: Nanoseconds = 100;
 /// Writing it for clients that ask for it takes no more than this part of the time.
 const PART_FOR_ASKED: Nanoseconds = 20;

@@ -23,7 +23,7 @@ const STEP_BYTES: u64 = 256 << 10;
 /// A part of the machine's memory that stays available.
 const AVAILABLE_PART: u64 = 8;
 
-/// What the thread does.
+/// An order to the thread.
 pub(super) enum PageOrder {
     /// Makes the pages of a segment from a byte on.
     Leased { segment: Weak<SealedSegment>, from: u64 },

@@ -3,7 +3,7 @@
 //! A first write spends most of its time on new pages. Making them while the producer writes helps only a producer that
 //! pauses: else both wait for the lock of the same file. So a server that has nothing to do keeps some files ready. Their
 //! sizes double, as the segments of a client do. A lease takes the file that is nearest in size, which becomes its segment.
-//! Nobody has written to it or mapped it before.
+//! No process has written to it or mapped it before.
 //!
 //! Ready memory is a part of the budget that is not leased. When leases take that part, it is given back.
 
@@ -116,7 +116,7 @@ impl ReadyMemory {
 
 impl Drop for ReadyMemory {
     fn drop(&mut self) {
-        // What the thread has yet to make is not made.
+        // Files that the thread has yet to make are not made.
         drop(self.files.lock().limit(0));
     }
 }
@@ -223,7 +223,7 @@ mod tests {
         sizes
     }
 
-    /// Has all that is missing, whatever the machine has.
+    /// Makes every missing file, for any amount of memory.
     fn filled(bytes: u64, budget_bytes: u64) -> ReadyMemory {
         let ready = ReadyMemory::new(bytes, budget_bytes);
         let mut stock = ready.files.lock();

@@ -68,7 +68,7 @@ fn kept_words(sum: &KeptSum) -> &str {
     }
 }
 
-/// What frees the memory of objects that are kept for this reason.
+/// The remedy that frees the memory of objects that are kept for this reason.
 fn remedy(sum: &KeptSum) -> &'static str {
     match sum.because.as_str() {
         "until_withdrawn" => {

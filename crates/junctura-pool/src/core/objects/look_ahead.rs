@@ -21,7 +21,7 @@ pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) sorting: Option<ResolvedOrder>,
     /// Unverified candidates; `None` before there are any.
     pub(in crate::core) left: Option<RoaringBitmap>,
-    /// What the request needs of the matching objects.
+    /// The use of the matching objects.
     pub(in crate::core) purpose: LookPurpose,
     /// The matching objects, one run for each step.
     pub(in crate::core) runs: Vec<Vec<u32>>,
@@ -35,7 +35,7 @@ pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) refusal: Option<Error>,
 }
 
-/// What a request needs of the objects that match.
+/// The use that a request makes of the objects that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum LookPurpose {
     /// All, in an order, and watched: each run is sorted, its first object last.
