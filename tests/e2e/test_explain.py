@@ -174,7 +174,7 @@ def test_an_earlier_version_stays_for_a_requirement(bare: Shell, tmp_path: Path)
         first = model.offer(b"1", name="a")
         model.offer(b"22", name="a")
         text = explain(bare, "--key", "{set=all}{}{name=a}")
-        assert "  versions   requirements keep 1 earlier version\n" in text
+        assert "  versions   requirements also keep 1 earlier version\n" in text
         earlier = model.explain(name="a", version=first)
         assert (earlier["state"], earlier["because"], earlier["bytes"]) == ("superseded", ["owed"], 1)
 

@@ -155,7 +155,7 @@ def test_objects_stay_for_groups_that_are_still_to_come(shell: Shell) -> None:
     put = ("put", "--quiet", "-", "--schema", "free", "--retention", "released_by:archive,products", "--set")
     shell.run(*put, "name=a", stdin=b"payload")
     shell.run("pool", "require", "name=a", "--name", "archive", "--group")
-    assert "products, which no requirement is called yet: 1 objects" in shell.text("pool", "stat")
+    assert "the requirement products, which does not exist yet: 1 objects" in shell.text("pool", "stat")
     shell.run("pool", "require", "name=b", "--name", "products")
     assert shell.stat()["awaited"] == []
     shell.run(*put, "name=b", stdin=b"payload")
