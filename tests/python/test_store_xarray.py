@@ -224,7 +224,7 @@ def test_the_attribute_that_separates_variables_is_an_option(tmp_path: Path) -> 
         for step in (1, 2):
             for quantity in ("p", "u"):
                 store.archive(np.full((2, 3), float(step)), case="a", step=step, quantity=quantity)
-    assert store.list().to_xarray()["data"].dims == ("step", "quantity", "dim_0", "dim_1")
+    assert store.list().to_xarray()["data"].dims == ("quantity", "step", "dim_0", "dim_1")
     for data in (store.list().to_xarray(variable="quantity"), opened(store, variable="quantity")):
         assert set(data.data_vars) == {"p", "u"}
         assert data.p.dims == ("step", "dim_0", "dim_1")
