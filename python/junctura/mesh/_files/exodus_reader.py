@@ -17,11 +17,12 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
 from junctura.mesh._files.reading import FileMeshReader, check_count, check_links, check_size, check_storage, reading
+from junctura.mesh._joined import JOINED_POINTS
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
 # The only set of points of a file.
-POINTS = "nodes"
+POINTS = JOINED_POINTS
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 # Beginnings of element types, and the shapes that they mean; the number of points decides between these.
 _FAMILIES = {
