@@ -127,12 +127,14 @@ def compare(
         before = (one, other)
         if is_new:
             forms = _forms(one, other)
-        one, other = (mesh if form is None else form.mesh(mesh) for mesh, form in zip(before, forms, strict=True))
-        if is_new:
             orders = MeshOrders()
-            yield from static_differences(one, other, tolerance, orders)
-        for where, what in _step_differences(one, other, tolerance, orders):
+            yield from static_differences(_formed(one, forms[0]), _formed(other, forms[1]), tolerance, orders)
+        for where, what in _step_differences(_formed(one, forms[0]), _formed(other, forms[1]), tolerance, orders):
             yield MeshDifference(one.step, where, what)
+
+
+def _formed(mesh: MeshStep, form: JoinedForm | None) -> MeshStep:
+    return mesh if form is None else form.mesh(mesh)
 
 
 def _forms(one: MeshStep, other: MeshStep) -> tuple[JoinedForm | None, JoinedForm | None]:
