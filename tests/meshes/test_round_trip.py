@@ -11,14 +11,14 @@ from mesh_files import copy, differences, real_files
 from random_meshes import one_block, random_mesh, several_sets_of_points, with_fields
 
 import junctura
-from junctura.mesh import MeshStep, PoolMeshReader, PoolMeshWriter, create, read
+from junctura.mesh import MeshField, MeshStep, PoolMeshReader, PoolMeshWriter, create, read
 
 SEEDS = range(30)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_exodus_pool_cgns_pool_exodus(pool: junctura.Pool, tmp_path: Path, seed: int) -> None:
-    series = with_fields(seed, random_mesh(seed))
+    series = [with_fields_everywhere(mesh) for mesh in with_fields(seed, random_mesh(seed))]
     copy(series, create(tmp_path / "a.exo"))
     assert differences(series, read(tmp_path / "a.exo")) == []
     copy(read(tmp_path / "a.exo"), PoolMeshWriter(pool, "first"))
@@ -26,6 +26,21 @@ def test_exodus_pool_cgns_pool_exodus(pool: junctura.Pool, tmp_path: Path, seed:
     copy(read(tmp_path / "b.cgns"), PoolMeshWriter(pool, "second"))
     copy(PoolMeshReader(pool, "case=second"), create(tmp_path / "c.exo"))
     assert differences(read(tmp_path / "a.exo"), read(tmp_path / "c.exo")) == []
+
+
+def with_fields_everywhere(mesh: MeshStep) -> MeshStep:
+    """Adds values on sets, and on blocks of fewer dimensions than the mesh."""
+    rng = np.random.default_rng(mesh.step)
+    rank = max(block.rank for block in mesh.blocks.values())
+    fields = [
+        MeshField("flux", "set", name, {"": rng.standard_normal(one.indices.size)}) for name, one in mesh.sets.items()
+    ]
+    fields += [
+        MeshField("load", "element", name, {"x": rng.random(block.count), "y": rng.random(block.count)})
+        for name, block in mesh.blocks.items()
+        if block.rank < rank
+    ]
+    return replace(mesh, fields=(*mesh.fields, *fields))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -16,7 +16,17 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
-from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
+from junctura.mesh._files.cgns_nodes import (
+    OWN,
+    OWN_FIELDS,
+    OWN_NAMES,
+    USER_DEFINED,
+    children,
+    data,
+    label_of,
+    text,
+    texts,
+)
 from junctura.mesh._files.reading import FileMeshReader, check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
@@ -301,6 +311,17 @@ class CgnsReader(FileMeshReader):
                     if place not in taken:
                         taken.add(place)
                         yield one
+        yield from self._own_fields(zone, index)
+
+    def _own_fields(self, zone: _ZoneNode, index: int) -> Iterator[MeshField]:
+        """Yields values that the writer has kept."""
+        name = f"{OWN_FIELDS}{index + 1:05d}"
+        own = zone.node.get(OWN)
+        if own is None or name not in own:
+            return
+        for at, one in enumerate(json.loads(text(own[name][OWN_NAMES]))):
+            values = data(own[name][f"Array{at + 1}"], self.path)
+            yield MeshField(one["name"], one["association"], one["on"], {"": values})
 
     def _placed(
         self, zone: _ZoneNode, name: str, location: str, values: Array, absent: list[str]
