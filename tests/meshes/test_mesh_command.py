@@ -149,6 +149,26 @@ def test_what_a_file_cannot_have_is_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_reader_leaves_out_is_reported(tmp_path: Path) -> None:
+    """By variables and labels that the model has no place for."""
+    netcdf, h5py = pytest.importorskip("netCDF4"), pytest.importorskip("h5py")
+    copy(with_fields(1, random_mesh(1)), create(tmp_path / "a.exo"))
+    with netcdf.Dataset(tmp_path / "a.exo", "a") as file:
+        file.createDimension("num_el_maps", 2)
+        for name in ("elem_map1", "elem_map2", "ebconn1", "eb_prop2"):
+            file.createVariable(name, "i4", ("num_el_maps",))[...] = 1
+    done = mesh("copy", tmp_path / "a.exo", tmp_path / "a.cgns")
+    assert done.stderr.splitlines()[0] == "left out: eb_prop, ebconn, elem_map"
+    # What the project writes is read.
+    assert mesh("copy", tmp_path / "a.cgns", tmp_path / "b.exo").stderr.count("\n") == 1
+    with h5py.File(tmp_path / "a.cgns", "a") as file:
+        for parent, name in (("Base", "Reference"), ("Base/nodes", "ZoneGridConnectivity")):
+            node = file[parent].create_group(name)
+            node.attrs.create("label", f"{name}_t".encode(), dtype="S33")
+    done = mesh("copy", tmp_path / "a.cgns", tmp_path / "b.exo")
+    assert done.stderr.splitlines()[0] == "left out: Reference_t, ZoneGridConnectivity_t"
+
+
 def test_a_copy_that_fails_leaves_the_file(tmp_path: Path) -> None:
     (tmp_path / "old.exo").write_bytes(b"old")
     first, second = with_fields(1, one_block(7, "hex"), 1)[0], with_fields(1, one_block(7, "tet"), 1)[0]

@@ -31,6 +31,15 @@ from junctura.mesh._files.reading import FileMeshReader, check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
+# Labels of nodes that are read; others are left out.
+_OF_BASE = frozenset(["BaseIterativeData_t", "SimulationType_t", "Zone_t"])
+_OF_ZONE = frozenset(
+    [
+        *("Elements_t", "FamilyName_t", "FlowSolution_t", "GridCoordinates_t", "ZoneBC_t"),
+        *("ZoneIterativeData_t", "ZoneSubRegion_t", "ZoneType_t"),
+    ]
+)
+_OWN_NAMES = frozenset([OWN, "Title"])
 # Beginnings and ends of names of arrays that refer to the solutions of each step.
 _POINTERS = ("FlowSolution", "Pointers")
 
@@ -97,6 +106,18 @@ class CgnsReader(FileMeshReader):
         self._steps = self._read_steps()
         self._static = self._read_static()
         self._static.check()
+        self._note_unused()
+
+    def _note_unused(self) -> None:
+        """Notes the labels of nodes that this model cannot express."""
+        places = [(node, _OF_BASE) for _, node in self._bases] + [(zone.node, _OF_ZONE) for zone in self._zones]
+        found = {
+            label_of(child)
+            for node, read in places
+            for name, child in ((name, node.get(name)) for name in node if name not in _OWN_NAMES)
+            if child is not None and hasattr(child, "attrs") and label_of(child) not in read
+        }
+        self._notes += sorted(found - {""})
 
     def _all_zones(self) -> list[tuple[str, Any, int]]:
         found = []
