@@ -312,7 +312,12 @@ class CgnsReader(FileMeshReader):
                 arrays = {name: data(child, self.path).ravel() for name, child in children(node, "DataArray_t")}
                 times, numbers = arrays.pop("TimeValues", None), arrays.pop("IterationValues", None)
                 count = (times if times is not None else numbers if numbers is not None else np.empty(0)).size
-                values = {name: one for name, one in arrays.items() if one.size == count and one.dtype.kind in "if"}
+                own = json.loads(text(node[OWN])) if OWN in node else {}
+                values = {
+                    own.get(name, name): one
+                    for name, one in arrays.items()
+                    if one.size == count and one.dtype.kind in "if"
+                }
                 return [
                     (
                         index + 1 if numbers is None else int(numbers[index]),

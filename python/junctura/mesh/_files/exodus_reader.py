@@ -283,11 +283,11 @@ class ExodusReader(FileMeshReader):
         return found
 
     def _names(self, name: str, count: int) -> list[str]:
-        """Returns texts that end with a NUL or spaces; empty ones if there are none."""
+        """Returns texts, which end with a NUL or spaces; empty ones if there are none."""
         if name not in self._file.variables:
             return [""] * count
         rows = self._get(name)
-        return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").strip() for row in rows]
+        return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").rstrip() for row in rows]
 
 
 def _opened(path: str, mode: str) -> Any:
