@@ -126,7 +126,7 @@ def test_a_truncated_file(tmp_path: Path, ending: str) -> None:
 def test_a_truncated_file_of_each_classic_format(tmp_path: Path, form: str, steps: int) -> None:
     """With none, one and several variables that have records."""
     path = tmp_path / "a.exo"
-    with netCDF4.Dataset(path, "w", format=form) as file:
+    with netCDF4.Dataset(path, "w", format=form) as file:  # type: ignore[arg-type]
         file.title = "t"
         for name, size in {"num_dim": 1, "num_nodes": 5, "time_step": None, "num_nod_var": 1, "len_name": 3}.items():
             file.createDimension(name, size)

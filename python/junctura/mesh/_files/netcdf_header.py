@@ -51,7 +51,7 @@ class ClassicFile:
             return file.read(4) in (b"CDF\1", b"CDF\2", b"CDF\5")
 
     def check(self, name: str, record: int | None) -> None:
-        """Raises Corrupt if the file ends before a variable, or before a record of it; None are all records."""
+        """Raises Corrupt if the file ends before a variable, or before one of its records (None: the last one)."""
         one = self._variables.get(name)
         if one is None or not one.nbytes:
             return
