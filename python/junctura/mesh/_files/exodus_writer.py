@@ -18,6 +18,7 @@ from junctura.errors import InvalidArgument, Unsupported
 from junctura.mesh._compare import same_static
 from junctura.mesh._files.shape_split import ShapeSplit
 from junctura.mesh._files.writing import FileMeshWriter
+from junctura.mesh._joined import are_numbers
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, to_file
 
@@ -152,12 +153,16 @@ class ExodusWriter(FileMeshWriter):
         rank = max(map(len, axes), default=3)
         count = sum(points.count for points in mesh.points.values())
         self._file.createDimension("num_dim", rank)
-        self._file.createDimension("num_nodes", count)
-        self._file.createDimension("num_elem", sum(block.count for block in self._blocks.values()))
+        # A dimension of 0 would be one of records.
+        for name, size in {"num_nodes": count, "num_elem": sum(block.count for block in self._blocks.values())}.items():
+            if size:
+                self._file.createDimension(name, size)
+        self._put_names("coor_names", "num_dim", list("xyz"[:rank]))
+        if not count:
+            return
         for index, axis in enumerate("xyz"[:rank]):
             parts = [one[index] if index < len(one) else np.zeros(one[0].size) for one in axes]
             self._put(f"coord{axis}", self._word, ("num_nodes",), np.concatenate(parts))
-        self._put_names("coor_names", "num_dim", list("xyz"[:rank]))
         if any(points.ids is not None for points in mesh.points.values()):
             ids = [np.arange(1, one.count + 1) if one.ids is None else one.ids for one in mesh.points.values()]
             self._put("node_num_map", self._integer, ("num_nodes",), np.concatenate(ids))
@@ -176,7 +181,7 @@ class ExodusWriter(FileMeshWriter):
         self._put("eb_status", "i4", ("num_el_blk",), np.array([int(count > 0) for count in counts]))
         self._put("eb_prop1", "i4", ("num_el_blk",), numbers, name="ID")
         self._put_names("eb_names", "num_el_blk", list(blocks))
-        if any(block.ids is not None for block in blocks.values()):
+        if sum(counts) and any(block.ids is not None for block in blocks.values()):
             first = accumulate(counts, initial=1)
             ids = [
                 np.arange(start, start + block.count) if block.ids is None else block.ids
@@ -285,6 +290,8 @@ class ExodusWriter(FileMeshWriter):
     def _define_fields(self, mesh: MeshStep) -> None:
         found = [where for where, _ in _scalars(mesh.fields)]
         nodal = list(dict.fromkeys(name for kind, _, name in found if kind == "vertex"))
+        if "num_nodes" not in self._file.dimensions:
+            nodal = []
         self._put_names("name_nod_var", "num_nod_var", nodal)
         for at, name in enumerate(nodal, 1):
             self._file.createVariable(f"vals_nod_var{at}", self._word, ("time_step", "num_nodes"))
@@ -352,11 +359,10 @@ def _of(sets: Mapping[str, MeshSet], association: str) -> dict[str, MeshSet]:
 
 def _numbers(known: list[int | None]) -> Array:
     """Returns a number for each; those without one get a free one."""
-    taken = {number for number in known if number is not None}
-    unique = len(taken) == sum(number is not None for number in known)
-    free = (number for number in range(1, len(known) + len(taken) + 1) if number not in taken)
-    if not unique or any(number is not None and not 0 < number <= _INT32_MAX for number in known):
+    if not are_numbers(known):
         return np.arange(1, len(known) + 1)
+    taken = set(known)
+    free = (number for number in range(1, len(known) + len(taken) + 1) if number not in taken)
     return np.array([next(free) if number is None else number for number in known])
 
 
