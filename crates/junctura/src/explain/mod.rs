@@ -18,7 +18,7 @@ use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::state::StreamStop;
 use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
-use crate::pool::Pool;
+use crate::pool::{Pool, opening_mistakes};
 use crate::target::Target;
 pub(crate) use hint::{hinted, is_hinted, warn_of_mistakes};
 use reasons::{
@@ -313,6 +313,28 @@ impl PoolReasons<'_> {
             move || near_miss::mistakes(&pool, &selector),
             drop,
         ))
+    }
+
+    /// Returns the probable mistakes in how the pool was opened, as texts: a schema of this client, other than a built-in one, that differs
+    /// from the pool's schema of its name in more than documentation; and a server that was started here, while a pool with a similar name
+    /// is served. [`PoolBuilder::open`](crate::PoolBuilder::open) reports them as warnings of `tracing`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let schema = "{name: runs, key: {dataset: [run], collocation: [], element: [step]}, \
+    ///               attributes: {run: {type: string}, step: {type: integer}}}";
+    /// let pool = Pool::builder().schema_yaml(schema).open()?;
+    /// assert!(pool.reasons().opening_mistakes().is_empty());
+    /// let other = schema.replace("runs,", "runs, same_key: supersede,");
+    /// let second = Pool::builder().url(pool.url()).schema_yaml(other).open()?;
+    /// assert!(second.reasons().opening_mistakes()[0].ends_with("same_key: supersede here, reject there"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn opening_mistakes(&self) -> Vec<String> {
+        opening_mistakes(self.0)
     }
 
     /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that
