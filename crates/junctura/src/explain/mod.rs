@@ -264,10 +264,11 @@ impl PoolReasons<'_> {
     }
 
     /// Returns the probable mistakes in a selector, as texts: attributes that no schema declares and no object has but that resemble a
-    /// declared one, and values that no schema reads. A selector with such a mistake is valid while the pool has an open schema, and
+    /// declared one or one of [`PoolReasons::undeclared_attributes`], and values that no schema reads. A selector with such a mistake is valid while the pool has an open schema, and
     /// matches nothing.
     ///
-    /// Needs no request if every attribute is declared, and one for each attribute that is not but resembles a declared one.
+    /// Needs no request if every attribute is declared, and one for each attribute that is not, with three more if one
+    /// resembles no declared one.
     /// [`Pool::follow`], [`Pool::list`], [`Pool::tally`], [`Pool::require`], [`Pool::subscribe`] and [`Pool::withdraw_all`] report the
     /// mistakes of a selector
     /// that matches nothing as a warning of `tracing`.
@@ -335,6 +336,25 @@ impl PoolReasons<'_> {
     #[must_use]
     pub fn opening_mistakes(&self) -> Vec<String> {
         opening_mistakes(self.0)
+    }
+
+    /// Returns attributes that objects have and no schema declares, in the order of the alphabet: those of the first 256 objects of open
+    /// schemas. Returns none if the pool has more than 100,000 such objects, or a store behind it.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a"), ("level", "850")], b"")?;
+    /// assert_eq!(pool.reasons().undeclared_attributes()?, ["level"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` if the connection has ended.
+    pub fn undeclared_attributes(&self) -> Result<Vec<String>> {
+        near_miss::undeclared_attributes(self.0)
     }
 
     /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that
