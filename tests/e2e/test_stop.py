@@ -132,10 +132,9 @@ def test_a_follow_receives_what_was_visible(bare: Shell) -> None:
         for number in range(20):
             producer.offer(b"payload", name=f"{number:02}")
         stop = bare.start("pool", "stop")
-        received = []
+        received = [next(follow)["name"] for _ in range(20)]
         with pytest.raises(junctura.Closed):
-            for obj in follow:
-                received.append(obj["name"])
+            next(follow)
         assert received == [f"{number:02}" for number in range(20)]
     assert stop.end()[0] == 0
     assert server.end()[0] == 0
