@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The same as lines: client, kind, cause, and what it waits for.
-    fn reasons(&self) -> Vec<String> {
+    pub(super) fn reasons(&self) -> Vec<String> {
         let line = |one: &WaitingRequest| {
             let on = one.on.iter().map(|on| match (&on.requirement, &on.bundle, &on.client) {
                 (Some(one), _, _) => {
@@ -176,6 +176,22 @@ fn an_offer_waits_for_the_requirement_that_keeps_most() {
     world.release(c, 1);
     world.release(c, 2);
     assert!(world.waits(100).is_empty(), "{:?}", world.reasons());
+}
+
+#[test]
+fn an_offer_waits_since_the_one_before_it_was_accepted() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let p = world.join("p");
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        world.offer(p, number, name, &payload(), 0);
+    }
+    world.pass(5_000);
+    assert_eq!(world.waits(100)[0].waits_ms, Some(5_000));
+    world.withdraw(p, 4, "a", None, false);
+    world.pass(2_000);
+    let waits = world.waits(100);
+    assert!(waits[0].what.contains("name=c"), "{waits:?}");
+    assert_eq!(waits[0].waits_ms, Some(2_000));
 }
 
 #[test]
