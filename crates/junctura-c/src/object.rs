@@ -160,7 +160,9 @@ pub unsafe extern "C" fn jct_object_get(object: *const ObjectHandle, name: *cons
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_object_version(object: *const ObjectHandle) -> u64 {
     // SAFETY: the caller guarantees the arguments.
-    guarded_or(0, || Ok(unsafe { handle::shared(object) }?.object()?.version().sequence))
+    guarded_or(0, || {
+        Ok(unsafe { handle::shared(object) }?.object()?.version().sequence)
+    })
 }
 
 /// Returns 1 where the object was delivered through the same group or named requirement before, and not
