@@ -11,8 +11,8 @@ from junctura.products._workers.crew import Crew
 class TaskQueue:
     """Submits few more messages than workers can begin, so that a task with an earlier due time overtakes others.
 
-    A message has one task, unless so many wait that each message can have several: none waits for others, and all
-    workers get as many.
+    A message has one task, or several when so many tasks wait that every message can have several. A message never
+    waits for a task.
 
     Parameters
     ----------

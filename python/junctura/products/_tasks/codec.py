@@ -4,7 +4,7 @@
   {"number": 12, "task":   {"tag": "PairWinds", "pair": 7, "keep": [7, 8]}}
   {"number": 12, "result": {"tag": "WindsPaired", "kept": [7, 8], "failed": {}}, "usage": [0, 4711, 104857600]}
 ```
-Several of them in one message are a list.
+A message with several tasks or answers is a list.
 The types of fields decide how values are read: JSON has no tuples, no named tuples and no integers as keys.
 """
 

@@ -228,7 +228,7 @@ class Crew(abc.ABC):
         return len(self._given)
 
     def give(self, orders: Sequence[TaskOrder], due: float) -> None:
-        """Submits a message with these tasks; of the queued ones the one with the earliest due time runs first."""
+        """Submits a message with these tasks; the message with the earliest due time runs first."""
         message = orders[0].number
         self._given[message] = {order.number for order in orders}
         self._message_of.update((order.number, message) for order in orders)
@@ -290,7 +290,7 @@ class Crew(abc.ABC):
 
     @abc.abstractmethod
     def _forget(self, messages: Sequence[int]) -> None:
-        """Removes what the pool has of these messages, before their answers are removed."""
+        """Removes these messages from the pool; their answers are removed afterwards."""
 
     @property
     @abc.abstractmethod

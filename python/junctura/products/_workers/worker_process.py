@@ -180,16 +180,16 @@ class Worker:
                 self._do_first(orders)
 
     def _do_first(self, orders: Sequence[TaskOrder]) -> None:
-        """Executes tasks that no other worker has begun: none of their arrays exists."""
+        """Executes tasks that no other worker has begun: their arrays do not exist yet."""
         self._pipeline = self.pool.pipeline()
         with self._pipeline:
             self._answer(*map(self.attempt, orders))
         self._pipeline = None
 
     def do_again(self, *orders: TaskOrder) -> None:
-        """Executes the tasks of a redelivered message, and fails each that has crashed several workers.
+        """Executes the tasks of a redelivered message; fails a task that has crashed several workers.
 
-        Several tasks are answered one by one: those that were answered are not done again after a further crash.
+        Several tasks have separate answers, so that a further crash repeats only tasks without an answer.
         """
         message = orders[0].number
         # A worker may crash after its answer; the broker removes the answer last.
