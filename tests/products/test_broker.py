@@ -263,7 +263,7 @@ def plain_orders(pool: junctura.Pool) -> list[TaskOrder]:
 
 
 def answered(own: junctura.Pool) -> dict[str, list[int]]:
-    """The numbers of the tasks that each answer is for."""
+    """Returns the task numbers in each answer."""
     found = {}
     for entry in own.list("kind=done"):
         with own.demand(entry.key, timeout=0) as obj:
@@ -286,7 +286,7 @@ def test_tasks_of_one_message_have_one_answer(tmp_path: Path, pool: junctura.Poo
 
 
 def test_tasks_of_a_message_whose_worker_died_are_answered_one_by_one(tmp_path: Path, pool: junctura.Pool) -> None:
-    """What was answered before a further crash is not done again, and the others are tried as often as any task."""
+    """A further crash repeats only the tasks without an answer."""
     orders = plain_orders(pool)
     with junctura.Pool(schema="free") as own:
         worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))

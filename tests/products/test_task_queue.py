@@ -1,4 +1,4 @@
-"""How many tasks a message has: one, unless more wait than workers can begin."""
+"""The number of tasks in a message: one, unless more wait than workers can begin."""
 
 from __future__ import annotations
 

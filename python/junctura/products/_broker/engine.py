@@ -216,7 +216,7 @@ class ProductEngine:
         self._actions.append(BeginTask(TaskOrder(number, task), due, self._is_brief(task)))
 
     def _is_brief(self, task: Task) -> bool:
-        """Returns whether a task takes no longer than work on one field; weights may take seconds, pictures are slow."""
+        """Returns whether a task is short; making weights takes seconds, and pictures are slow."""
         if isinstance(task, MakeProduct):
             return is_quick(self.graph.products[task.product].wanted)
         return not isinstance(task, MakeWeights)

@@ -4,7 +4,7 @@
   name             kind    payload                         by
   job              job     recipes, where the source is    broker   once, pickled
   task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
-  begun/12/…       begun   that another one begins it      worker     and another one if that one dies
+  begun/12/…       begun   that another one begins it      worker     and another worker after its crash
   array/7          array   values of a node's fields, and  worker   which may have thousands of places
                            what they mean, in JSON
   done/12          done    the result, in JSON             worker

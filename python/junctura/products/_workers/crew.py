@@ -50,7 +50,7 @@ _WRITERS = {
 }
 # Each request to the pool costs more than the few hundred bytes that a task and its answer occupy until then.
 _FORGOTTEN_AT_ONCE = 32
-# Tasks of a message: the savings of more are small, and a crash of a worker delays all of them.
+# Tasks of a message: more tasks save little more, and the crash of a worker delays every one.
 _TOGETHER_MAX = 4
 # The broker gives up after this many consecutive crashes in addition to the number of workers.
 _DEATHS_MAX = 20
@@ -282,7 +282,7 @@ class Crew(abc.ABC):
         self._answered.append(message)
         if len(self._answered) == _FORGOTTEN_AT_ONCE:
             self._forget(self._answered)
-            # One that came after all others of its message, of a worker that was slow to end, goes with the pool.
+            # A late duplicate stays until the pool ends.
             names = [name for message in self._answered for name in self._answers_read.pop(message, ())]
             if names:
                 task_messages.forget(self.pool, *names)
