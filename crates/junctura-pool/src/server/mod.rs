@@ -296,9 +296,11 @@ impl Server {
             if waiting.is_empty() || is_urgent || written_at.elapsed() >= SENDING_TIME_MAX {
                 return;
             }
-            std::thread::sleep(SENT_EVERY);
+            pause(SENT_EVERY);
             let before = self.world.traffic.bytes_written;
-            waiting.into_iter().for_each(|client| self.world.touch(client));
+            for client in waiting {
+                self.world.touch(client);
+            }
             while self.world.is_touched() {
                 self.flush();
             }
@@ -661,6 +663,12 @@ impl Server {
             self.poller.remove(death.as_fd());
         }
     }
+}
+
+/// Waits: a server that ends has nothing else to do than to send.
+#[expect(clippy::disallowed_methods, reason = "no request is served any more")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Returns the error of a system call.

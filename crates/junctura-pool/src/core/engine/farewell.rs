@@ -8,6 +8,7 @@ use crate::core::engine::Core;
 use crate::core::interests::flow::follow::send_gap;
 use crate::core::interests::follow::FollowInterest;
 use crate::core::interests::interest::StandingInterest;
+use crate::core::objects::order::IncrementalSort;
 
 /// The reason of the gap.
 const STOPPED: &str = "stopped";
@@ -47,6 +48,6 @@ impl Core {
 
 fn undelivered(following: &FollowInterest) -> impl Iterator<Item = u32> {
     let is_plain = following.requirement.is_none();
-    let first = following.first_phase.iter().flat_map(|phase| phase.iter());
+    let first = following.first_phase.iter().flat_map(IncrementalSort::iter);
     first.chain(following.live.iter().copied()).filter(move |_| is_plain)
 }
