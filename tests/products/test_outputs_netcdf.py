@@ -341,4 +341,9 @@ def _by_zarr(data: Cube, to: Output) -> dict[str, bytes]:
 )
 def test_a_zarr_group_has_the_bytes_that_zarr_python_writes(fields: list[Field], compression: Any) -> None:
     to = Output("zarr", compression=compression)
-    assert zarr_group.made(fields, to) == _by_zarr(cube(fields), to)
+    assert _timeless(zarr_group.made(fields, to)) == _timeless(_by_zarr(cube(fields), to))
+
+
+def _timeless(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files, without the time in the header of gzip (RFC 1952, 2.3: MTIME)."""
+    return {name: data[:4] + bytes(4) + data[8:] if data[:2] == b"\x1f\x8b" else data for name, data in files.items()}

@@ -79,7 +79,12 @@ fn who_is_new_is_turned_away_and_who_visits_can_hasten_the_end() {
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.cause().starts_with("draining"), "{error}");
     let visitor = visit(&server);
-    assert!(visitor.stat().unwrap().contains("\"draining\":{\"owed\":1}"));
+    assert!(
+        visitor
+            .stat()
+            .unwrap()
+            .contains("\"draining\":{\"owed\":1,\"undelivered\":0}")
+    );
     let left = visitor.stop(Some(Duration::ZERO)).unwrap_err();
     assert_eq!(left.code(), Code::Timeout);
     assert!(left.cause().contains("left: 1, "), "{left}");

@@ -167,7 +167,7 @@ impl GetArguments {
         if self.key.is_empty() {
             let selector = selector(&self.selectors, pool)?;
             let got = about_selector(pool.demand(selector.as_str(), timeout), &selector);
-            return got.map_err(|error| self.not_there(pool, &selector, error));
+            return got.map_err(|error| not_there(pool, &selector, error));
         }
         let key = Target::key(given(&self.key));
         match &self.schema {
@@ -242,16 +242,6 @@ impl GetArguments {
         Ok(())
     }
 
-    /// The error for a selector that matches nothing now.
-    fn not_there(&self, pool: &Pool, selector: &str, error: Error) -> Error {
-        if error.code() != Code::NotFound {
-            return error;
-        }
-        let why = why_nothing(pool, selector, "--wait waits for one");
-        let cause = format!("no object in the pool matches now; {why}");
-        Error::new(Code::NotFound, selector, cause)
-    }
-
     fn too_late(&self, error: Error, objects: u64) -> Error {
         let (Code::Timeout, Some(count)) = (error.code(), self.count) else {
             return error;
@@ -262,4 +252,14 @@ impl GetArguments {
             format!("{objects} of {count} objects arrived in time"),
         )
     }
+}
+
+/// The error for a selector that matches nothing now.
+fn not_there(pool: &Pool, selector: &str, error: Error) -> Error {
+    if error.code() != Code::NotFound {
+        return error;
+    }
+    let why = why_nothing(pool, selector, "--wait waits for one");
+    let cause = format!("no object in the pool matches now; {why}");
+    Error::new(Code::NotFound, selector, cause)
 }
