@@ -513,7 +513,8 @@ fn until_its_damage_a_store_shows_everything_and_takes_nothing() {
                 assert!(object.read().unwrap() == expected);
             }
             let found = snapshot.damage().map(Error::subject);
-            assert_eq!(found, damage);
+            let is_expected = |found: &str| damage.is_some_and(|damage| found.ends_with(damage));
+            assert_eq!(found.map(is_expected), damage.map(|_| true));
             let checked = snapshot.check("", None, |_, _| true).unwrap();
             assert_eq!(checked.damaged.len(), usize::from(damage.is_some()));
         }

@@ -156,7 +156,12 @@ impl PoolReasons<'_> {
         let owed = |one: &RequirementState| (one.owed_len() + one.to_be_owed()) as u64;
         let requirements = self.most_owed(budget, false, owed);
         if requirements.is_empty() && !self.drain.follows.is_empty() {
-            return WaitCause::on("followers", self.last_followers(budget));
+            let followers = self.last_followers(budget);
+            if followers.is_empty() {
+                // They have ended, which the next event notes.
+                return WaitCause::of("working");
+            }
+            return WaitCause::on("followers", followers);
         }
         WaitCause::on("owed", requirements)
     }
