@@ -333,6 +333,10 @@ def test_a_machine_is_measured(bare: Shell) -> None:
         (["serve"], "there is `junctura pool serve`"),
         (["stat"], "there is `junctura pool stat` and `junctura store stat`"),
         (["rm"], "`pool withdraw` removes one object"),
+        (["list"], "`ls` lists the objects of a pool"),
+        (["store", "ls"], "there is `junctura ls`, with --store for a store"),
+        (["store", "get"], "`get` gets payloads from a pool, `store retrieve` from a store"),
+        (["pool", "top"], "there is `junctura top`"),
         (["pool", "stop", "unix:mine"], "--pool unix:mine names the pool"),
     ],
 )

@@ -55,7 +55,7 @@ const OTHER_WORDS: [(&str, &str); 4] = [
 ];
 
 /// Commands that people try first, and what does it here.
-const OTHER_COMMANDS: [(&[&str], &str); 6] = [
+const OTHER_COMMANDS: [(&[&str], &str); 9] = [
     (
         &["rm", "del", "delete", "remove", "unlink"],
         "`pool withdraw` removes one object, `pool withdraw-all` all that match, `store wipe` those of a store",
@@ -69,12 +69,24 @@ const OTHER_COMMANDS: [(&[&str], &str); 6] = [
         "`get --follow` gets new objects, `watch` shows only events",
     ),
     (
-        &["publish", "pub", "offer", "add", "write"],
+        &["publish", "pub", "offer", "add", "write", "put"],
         "`put` puts files into a pool, `store archive` into a store",
+    ),
+    (
+        &["list", "query", "find", "search", "dir"],
+        "`ls` lists the objects of a pool, `ls --store` those of a store",
+    ),
+    (
+        &["get", "fetch"],
+        "`get` gets payloads from a pool, `store retrieve` from a store",
+    ),
+    (
+        &["wait", "poll", "sync"],
+        "`wait-for` waits until objects are visible, `get --wait` gets them then",
     ),
     (&["start", "server", "daemon"], "`pool serve` serves a pool"),
     (
-        &["status", "info", "top"],
+        &["status", "info"],
         "`pool stat` shows what a pool has, `store stat` what a store has",
     ),
 ];
@@ -89,6 +101,11 @@ fn tip_for_command(told: &clap::Error) -> Option<String> {
         return Some((*tip).to_owned());
     }
     let whole = crate::command();
+    if let Some(command) = whole.find_subcommand(unknown) {
+        let takes_store = command.get_arguments().any(|argument| argument.get_id() == "store");
+        let of_store = if takes_store { ", with --store for a store" } else { "" };
+        return Some(format!("there is `junctura {unknown}`{of_store}"));
+    }
     let groups: Vec<String> = whole
         .get_subcommands()
         .filter(|group| group.find_subcommand(unknown).is_some_and(|part| !part.is_hide_set()))
