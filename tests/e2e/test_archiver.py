@@ -367,5 +367,5 @@ def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_i
     assert totals["dropped_archived"] + stat["objects"]["visible"] == count
     assert (totals["expired"], totals["broken"], stat["spill"]) == (0, 0, None)
     # What was archived after the first question may have left, too, when the second one is answered.
-    shown = re.search(r"(\d+) archived and dropped for room", bare.text("pool", "stat"))
+    shown = re.search(r"(\d+) archived and evicted", bare.text("pool", "stat"))
     assert shown and totals["dropped_archived"] <= int(shown[1]) <= count

@@ -115,18 +115,18 @@ def test_an_object_stays_for_a_release_that_is_missing(served: Shell, join: Open
     with reader.demand(A):
         pass
     reader.sync()
-    assert explain(served, "--key", A).splitlines()[2] == "  retention  1 release is missing"
+    assert explain(served, "--key", A).splitlines()[2] == "  retention  until 1 more consumer has released it"
 
 
 def test_an_object_stays_for_a_time(served: Shell, join: Open) -> None:
     join("model").offer(b"payload", name="a", retention="1h")
-    assert explain(served, "--key", A).splitlines()[2] == "  retention  TIME more"
+    assert explain(served, "--key", A).splitlines()[2] == "  retention  it is removed in TIME"
 
 
 def test_an_object_stays_for_a_name_that_is_to_come(served: Shell, join: Open) -> None:
     join("model").offer(b"payload", name="a", retention="released_by:plots")
     line = explain(served, "--key", A).splitlines()[2]
-    assert line == "  retention  until requirements of these names are made: plots"
+    assert line == "  retention  until requirements with these names exist and have released it: plots"
     memory = explain(served, "--memory").splitlines()
     assert memory[-1] == 'awaited       "plots" stands for no requirement yet: 1 object, 7 B'
 
@@ -223,7 +223,7 @@ def test_a_version_is_explained_without_its_key(served: Shell, join: Open) -> No
             (f"{{space=default}}{{}}{{name={name}}}", "visible")
         ]
     # The object is not received by the look.
-    assert "1 release is missing" in explain(served, "--version", str(versions[1]))
+    assert "until 1 more consumer has released it" in explain(served, "--version", str(versions[1]))
     for text in (str(versions[0]), f"{str(versions[0]).partition('.')[0]}.99"):
         assert "no visible object has it" in served.error(3, "explain", "--version", text)
     assert "another incarnation" in served.error(3, "explain", "--version", "1.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -245,3 +246,28 @@ def test_commands_that_wait_name_a_slip_and_wait(full: Shell) -> None:
     assert slip in full.run("watch", "parm=t", "--timeout", "10ms").stderr.decode()
     # Others may come with this attribute at any time.
     assert "no object has" not in full.error(4, "wait-for", "kind=product", "--timeout", "10ms")
+
+
+STEPS = """name: steps
+key: {dataset: [run], collocation: [step], element: [level]}
+attributes:
+  run: {type: integer}
+  step: {type: integer}
+  level: {type: decimal}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--long"]])
+def test_a_tree_is_in_the_order_of_the_types(bare: Shell, tmp_path: Path, options: list[str]) -> None:
+    schema = tmp_path / "steps.yaml"
+    schema.write_text(STEPS)
+    bare.serve("--schema", str(schema))
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        for run, step in [(10, 1), (9, 100), (9, 20), (9, 3)]:
+            for level in ("10", "9.5", "0"):
+                pool.offer(b"", run=run, step=step, level=level)
+    tree = bare.text("ls", "--tree", *options)
+    assert re.findall(r"\b(?:run|step)=\d+", tree) == ["run=9", "step=3", "step=20", "step=100", "run=10", "step=1"]
+    assert tree.count("level=0/9.5/10" if not options else "level=9.5  ") == 4
+    branches = [document["collocation"] for document in bare.documents("ls", "--tree", "--json", *options)]
+    assert branches == ["step=3", "step=20", "step=100", "step=1"]

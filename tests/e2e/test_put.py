@@ -200,3 +200,23 @@ def test_a_full_pool_is_waited_for(bare: Shell, tmp_path: Path) -> None:
         assert bare.run("get", "--wait", f"name={name}").stdout == name.encode() * (2 << 20)
     assert put.end()[0] == 0
     assert bare.stat()["objects"]["visible"] == 0
+
+
+def test_a_wait_for_memory_is_reported_with_its_cause_and_its_remedy(bare: Shell) -> None:
+    bare.serve("--budget", "1MiB", "--schema", "free")
+    field = bytes(400_000)
+    bare.run("put", "-", "--set", "name=a", stdin=field)
+    bare.run("put", "-", "--set", "name=b", stdin=field)
+    put = bare.start("put", "-", "--set", "name=c", stdin=subprocess.PIPE)
+    put.write(field)
+    assert put.popen.stdin is not None
+    put.popen.stdin.close()
+    put.popen.stdin = None
+    assert put.said().startswith("junctura: put waits: memory is full, at most ")
+    kept = "  most memory is kept by objects that stay until they are withdrawn: 2 objects, "
+    assert put.said().startswith(kept)
+    assert put.said().startswith("    for example {space=default}{}{name=a}")
+    assert "`junctura pool withdraw-all SELECTOR` frees it" in put.said()
+    bare.run("pool", "withdraw-all", "name=a")
+    status, out, said = put.end()
+    assert (status, said) == (0, "") and out.startswith("1 object, ")

@@ -509,3 +509,12 @@ def test_a_rank_below_zero_is_no_rank(pool: junctura.Pool) -> None:
         for rank in (-1, 2):
             with pytest.raises(junctura.InvalidArgument, match=f"there is no rank {rank} of 2"):
                 call(rank)
+
+
+def test_the_description_of_an_array_in_pieces_is_not_its_values(pool: junctura.Pool) -> None:
+    pool.offer_piece(FIELD, "shape=30x41", 0, name="t")
+    with pool.demand(name="t") as found:
+        for read in (found.array, found.to_xarray, lambda: np.from_dlpack(found)):
+            with pytest.raises(junctura.InvalidArgument, match=r"`pool.demand_array\(obj.key\)` returns its values"):
+                read()
+        assert (pool.demand_array(found.key) == FIELD).all()

@@ -125,7 +125,7 @@ def test_memory_and_file_full_is_a_full_pool_that_says_so(tmp_path: Path) -> Non
             for number in range(COUNT):
                 pool.offer(field(number), name=f"{number:04}")
 
-        with pytest.raises(junctura.PoolFull, match=r"the file tier in .* holds \d+ of 4194304 bytes"):
+        with pytest.raises(junctura.PoolFull, match=r"the file tier in .* holds \S+ \S+ of 4\.0 MiB"):
             fill()
         there = pool.stat()["objects"]["visible"]
         assert there >= 8

@@ -207,6 +207,34 @@ def test_arrays_and_several_ways_to_name_a_store(tmp_path: Path) -> None:
         opened(tmp_path / "nowhere")
 
 
+CFD = """
+name: cfd
+key: {dataset: [case], collocation: [step], element: [quantity]}
+attributes:
+  case: {type: string}
+  step: {type: integer}
+  quantity: {type: string}
+  dtype: {type: string}
+  shape: {type: list of integer}
+"""
+
+
+def test_the_attribute_that_separates_variables_is_an_option(tmp_path: Path) -> None:
+    with junctura.Store.create(tmp_path / "store", schema=CFD) as store:
+        for step in (1, 2):
+            for quantity in ("p", "u"):
+                store.archive(np.full((2, 3), float(step)), case="a", step=step, quantity=quantity)
+    assert store.list().to_xarray()["data"].dims == ("step", "quantity", "dim_0", "dim_1")
+    for data in (store.list().to_xarray(variable="quantity"), opened(store, variable="quantity")):
+        assert set(data.data_vars) == {"p", "u"}
+        assert data.p.dims == ("step", "dim_0", "dim_1")
+        np.testing.assert_array_equal(data.p.sel(step=2).values, np.full((2, 3), 2.0))
+    with pytest.raises(junctura.InvalidArgument, match=r"variable: .* case, step, quantity, .* mean quantity\?"):
+        store.list().to_xarray(variable="quanity")
+    with pytest.raises(junctura.InvalidArgument, match=r"p is a value of quantity: .* variable='quantity'"):
+        store.list().to_xarray(variable="p")
+
+
 def test_the_engine_is_found_by_itself(store: junctura.Store) -> None:
     assert "junctura" in xarray.backends.list_engines()
     assert set(xarray.open_dataset(store.path, drop_variables="u").data_vars) == {"t"}

@@ -102,3 +102,17 @@ def test_tasks_count_too() -> None:
             assert [entry["name"] for entry in first + rest] == ["a", "b", "c"]
 
     asyncio.run(main())
+
+
+def test_an_attribute_that_no_object_has_is_reported(pool: junctura.Pool) -> None:
+    with pytest.warns(junctura.SelectorWarning, match=r'no object has the attribute "nme"; did you mean name'):
+        assert pool.tally(by="nme").objects == 60
+    with junctura.Pool(schema="record") as closed:
+        with pytest.raises(junctura.InvalidArgument, match=r"no schema has an attribute producr; .* mean producer\?"):
+            closed.tally(by=["producr"])
+        with pytest.raises(junctura.InvalidArgument, match=r"`junctura schema show` lists the attributes"):
+            closed.tally(by=["colour"])
+
+
+def test_one_attribute_needs_no_list(pool: junctura.Pool) -> None:
+    assert [group.values for group in pool.tally(by="space").groups][:3] == [("a",), ("b",), ("c",)]

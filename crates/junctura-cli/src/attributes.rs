@@ -98,6 +98,15 @@ pub(crate) fn note_unknown_in(pool: &Pool, selector: &str) -> Result<()> {
     Ok(())
 }
 
+/// The end of an error about a selector that matches nothing: which condition has no match, and `advice`.
+pub(crate) fn why_nothing(pool: &Pool, selector: &str, advice: &str) -> String {
+    // An error of the search itself would hide the one that is reported.
+    match junctura::binding::why_nothing_matches(pool, selector) {
+        Ok(Some(why)) => format!("{why}; {advice}"),
+        Ok(None) | Err(_) => advice.to_owned(),
+    }
+}
+
 /// Returns the attributes of a selector that no schema declares; none if it cannot be parsed, which its use reports.
 fn undeclared(selector: &str, schemas: &[Arc<Schema>]) -> Vec<String> {
     slips::undeclared(selector, schemas, &SelectorContext { today: today() })

@@ -33,7 +33,10 @@ pub(crate) fn usage(told: &clap::Error) {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    if let Some(tip) = tip_for_command(told).or_else(|| tip_for_pool(told)) {
+    if let Some(tip) = tip_for_command(told)
+        .or_else(|| tip_for_pool(told))
+        .or_else(|| tip_for_option(told))
+    {
         // In place of a name that only looks alike.
         let (error, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
         let error = error.split("\n\n").next().unwrap_or(error);
@@ -121,6 +124,39 @@ fn tip_for_pool(told: &clap::Error) -> Option<String> {
     };
     let is_address = unknown.starts_with("unix:") || unknown.starts_with("tcp:");
     is_address.then(|| format!("--pool {unknown} names the pool"))
+}
+
+/// Options that people try with a command that does not have them, and what does it.
+const OTHER_OPTIONS: [(&str, &str, &str); 3] = [
+    (
+        "get",
+        "--store",
+        "`store retrieve SELECTOR --store URL -o FILE` gets objects of a store; --behind URL also searches one",
+    ),
+    (
+        "put",
+        "--store",
+        "`store archive FILE --store URL` puts files into a store",
+    ),
+    (
+        "cp",
+        "--store",
+        "`store archiver --store URL` copies objects of a pool into a store",
+    ),
+];
+
+/// Names the command that has an unknown option.
+fn tip_for_option(told: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(unknown)), Some(ContextValue::StyledStr(usage))) =
+        (told.get(ContextKind::InvalidArg), told.get(ContextKind::Usage))
+    else {
+        return None;
+    };
+    let usage = usage.to_string();
+    let is_tried = |(command, option, _): &&(&str, &str, &str)| {
+        usage.starts_with(&format!("Usage: junctura {command} ")) && unknown == option
+    };
+    OTHER_OPTIONS.iter().find(is_tried).map(|(_, _, tip)| (*tip).to_owned())
 }
 
 /// Returns a help text with styled titles of its sections: the text before the colon of a line that is not indented.

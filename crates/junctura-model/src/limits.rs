@@ -38,6 +38,8 @@ pub const REQUIREMENT_NAME_BYTES_MAX: usize = 128;
 pub const CONSUMERS_MAX: usize = 16;
 /// Rules of a schema about the retention of its datasets.
 pub const RETENTION_RULES_MAX: usize = 256;
+/// Values of a range of an attribute that no schema declares.
+pub const OPEN_RANGE_VALUES_MAX: usize = 1000;
 /// Distinct regular expressions of one selector.
 pub const PATTERNS_MAX: usize = 32;
 /// Bytes of the texts of these expressions together.

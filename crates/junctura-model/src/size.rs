@@ -30,6 +30,41 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Formats bytes with a unit: `2.0 MiB`.
+///
+/// ```
+/// assert_eq!(junctura_model::size::bytes(1_610_612_736), "1.5 GiB");
+/// ```
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// Formats a number of bytes that a unit alone would round: `2097152 bytes (2.0 MiB)`.
+///
+/// ```
+/// assert_eq!(junctura_model::size::exact_bytes(2_097_152), "2097152 bytes (2.0 MiB)");
+/// assert_eq!(junctura_model::size::exact_bytes(17), "17 bytes");
+/// ```
+#[must_use]
+pub fn exact_bytes(count: u64) -> String {
+    if count < 1024 {
+        return format!("{count} bytes");
+    }
+    format!("{count} bytes ({})", bytes(count))
+}
+
 /// Splits a text into a number and its unit, which may be empty.
 ///
 /// # Errors

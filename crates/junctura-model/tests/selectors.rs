@@ -397,6 +397,64 @@ fn a_set_is_typed_by_each_schema_that_can() {
 }
 
 #[test]
+fn a_range_of_an_undeclared_attribute_is_a_list_of_whole_numbers() {
+    let free = Schema::builtin("free").unwrap();
+    let record = |step: &str| {
+        let mut bytes = Vec::new();
+        let given = [("name", "a"), ("step", step)].map(|(name, value)| (name, Given::Text(value)));
+        free.record(given, &mut bytes).unwrap();
+        Record::trusted(bytes)
+    };
+    let steps = ["0", "5", "10", "20", "010", "10.0", "x"];
+    let records = steps.map(record);
+    for (text, canonical, matched) in [
+        ("step=0/to/20/by/10", "step=0/10/20", vec![0, 2, 3]),
+        ("step=20/to/0/by/10", "step=20/10/0", vec![0, 2, 3]),
+        ("step=4/to/6", "step=4/5/6", vec![1]),
+        ("step=10/to/10", "step=10", vec![2]),
+        ("step!=0/to/10/by/5", "step!=0/5/10", vec![3, 4, 5, 6]),
+    ] {
+        let selector = Selector::parse(text, &free).unwrap();
+        assert_eq!(selector.to_string(), canonical);
+        assert_eq!(matches(&selector, &records), matched, "{text}");
+    }
+    for (text, at, cause) in [
+        ("step=0/to/1000", 5, "has at most 1000 values"),
+        ("step=0.5/to/3", 5, "only whole numbers have ranges"),
+        ("step=0/to/010", 10, "only whole numbers have ranges"),
+        ("step=a/to/z", 5, "declare it as a number in a schema of your own"),
+        ("step=0/to/9/by/0", 15, "must be greater than 0"),
+        ("step>=5", 4, "declare it as a number in a schema of your own"),
+        ("name=0/to/9", 5, "a string has no ranges; write a list"),
+    ] {
+        let error = Selector::parse(text, &free).unwrap_err();
+        assert_eq!(error.position(), Some(at), "{error}");
+        assert!(error.cause().contains(cause), "{error}");
+    }
+}
+
+#[test]
+fn a_range_of_another_language_gets_the_right_form() {
+    let schema = Schema::builtin("mars").unwrap();
+    for (text, form) in [
+        ("levelist=500..850", "; a range is written 500/to/850"),
+        ("levelist=500-850", "; a range is written 500/to/850"),
+        ("number=1:10", "; a range is written 1/to/10"),
+        (
+            "date=2026-01-01..2026-01-31",
+            "; a range is written 2026-01-01/to/2026-01-31",
+        ),
+    ] {
+        let error = Selector::parse(text, &schema).unwrap_err();
+        assert!(error.cause().ends_with(form), "{error}");
+    }
+    for text in ["levelist=high-low", "levelist=5-", "number=x:1"] {
+        let error = Selector::parse(text, &schema).unwrap_err();
+        assert!(!error.cause().contains("a range is written"), "{error}");
+    }
+}
+
+#[test]
 fn errors_have_a_picture() {
     let schema = &schemas()[0];
     let picture = |text: &str| explain_error(text, &Selector::parse(text, schema).unwrap_err());

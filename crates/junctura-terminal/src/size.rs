@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-pub use junctura_model::size::parse_bytes;
 use junctura_model::size::split;
+pub use junctura_model::size::{bytes, parse_bytes};
 
 /// Parses `20s`, `500ms`, `2m`, `1h` or `30`: a time, in seconds without a unit.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -19,23 +19,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     };
     Duration::try_from_secs_f64(number * seconds)
         .map_err(|_| "a time from 0 to 213503982334601d is expected".to_owned())
-}
-
-/// Formats bytes with a unit.
-#[must_use]
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{count} B")
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }
 
 #[cfg(test)]

@@ -127,7 +127,12 @@ def own(
             dtype, shape = str(head.get("dtype")), head.get("shape")
         payload = memoryview(payload)[: foot.array]
     elif silent is not None:
-        raise InvalidArgument("dtype", f"schema {silent} has no attribute dtype that would say it: give one")
+        cause = (
+            f"the schema {silent} declares no attribute dtype, so the object does not state its element type: pass it, "
+            'as in array("f8", (181, 360)), or declare `dtype: {type: string}` and `shape: {type: list of integer}` '
+            "among the attributes of the schema"
+        )
+        raise InvalidArgument("dtype", cause)
     return view(payload, dtype, _extents(shape) if wanted is None else wanted)
 
 

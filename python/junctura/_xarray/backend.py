@@ -9,6 +9,7 @@ without reading any field except the first of each variable, for its grid.
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -50,6 +51,7 @@ class Fields(BackendEntrypoint):
         "selector",
         "partial",
         "dtype",
+        "variable",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -66,6 +68,7 @@ class Fields(BackendEntrypoint):
         selector: str = "",
         partial: bool = False,
         dtype: npt.DTypeLike | None = None,
+        variable: str | None = None,
     ) -> xarray.Dataset:
         """Opens all fields that a selector matches.
 
@@ -83,20 +86,26 @@ class Fields(BackendEntrypoint):
             which names the missing combinations.
         dtype : optional
             The type of decoded GRIB values. Default: float32.
+        variable : str, optional
+            The attribute of the key whose values are the names of the variables. Default: `param`, else `name`; in a
+            schema without these, all fields are one variable, `data`.
 
         Raises
         ------
         NotFound
             Nothing matches, or combinations are missing.
         InvalidArgument
-            The fields do not form one cube per variable, on one grid: a more specific selector is needed.
+            The fields do not form one cube per variable, on one grid: a more specific selector is needed. Or the key
+            has no such attribute.
 
         """
         listing = _listed(filename_or_obj, selector)
         if not len(listing):
             raise NotFound(selector, "nothing that is there matches")
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        return CubeBuilder(listing).dataset(dropped, partial, np.dtype(np.float32 if dtype is None else dtype))
+        return CubeBuilder(listing, variable=variable).dataset(
+            dropped, partial, np.dtype(np.float32 if dtype is None else dtype)
+        )
 
 
 def _listed(given: Any, selector: str) -> Listing:
@@ -137,10 +146,12 @@ class CubeBuilder:
         The objects, and their attributes.
     objects
         The objects by position, when their values are read; pickled with the dataset.
+    variable
+        The attribute whose values are the names of the variables.
 
     """
 
-    def __init__(self, listing: Any, objects: Any = None) -> None:
+    def __init__(self, listing: Any, objects: Any = None, variable: str | None = None) -> None:
         self.listing = listing
         self.objects = _ListedObjects(listing) if objects is None else objects
         schemas = listing._schemas
@@ -152,8 +163,24 @@ class CubeBuilder:
         # By the octets of their grid section.
         self._placed: dict[bytes, field.Placed] = {}
         keys = self.schema.key_attributes
-        self.variable = next((name for name in _VARIABLE if name in keys), None)
+        if variable is not None and variable not in keys:
+            raise self._no_variable(variable)
+        self.variable = variable or next((name for name in _VARIABLE if name in keys), None)
         self.axes = self._axes([name for name in keys if name != self.variable])
+
+    def _no_variable(self, variable: str) -> InvalidArgument:
+        keys = self.schema.key_attributes
+        of = next((name for name in keys if variable in map(str, self._column(name)[0])), None)
+        if of is None:
+            near = difflib.get_close_matches(variable, keys, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            cause = f"the key of the schema {self.schema.name} has {', '.join(keys)}, and not {variable}{meant}"
+        else:
+            cause = (
+                f"{variable} is a value of {of}: name the attribute whose values are the variables, variable={of!r}, "
+                f"or select the fields by {of}={variable}"
+            )
+        return InvalidArgument("variable", cause)
 
     def _axes(self, names: list[str]) -> dict[str, CubeAxis]:
         types = self.schema.attributes

@@ -541,7 +541,7 @@ class Pool(ArrayVerbs):
         self,
         selector: str = "",
         *,
-        by: Sequence[str] = (),
+        by: str | Sequence[str] | None = None,
         limit: int = 1000,
         sum_bytes: bool = False,
         filed_only: bool = False,

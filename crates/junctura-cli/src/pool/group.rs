@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
+use junctura_model::nearest;
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::output::StandardOutput;
 use serde_json::{Value, json};
@@ -201,14 +202,17 @@ fn groups(pool: &Pool) -> Result<Vec<Value>> {
 }
 
 fn find(pool: &Pool, name: &str) -> Result<Value> {
-    let found = groups(pool)?.into_iter().find(|one| one["name"] == name);
-    found.ok_or_else(|| {
-        Error::new(
-            Code::NotFound,
-            format!("group {name}"),
-            "no group has this name; `junctura pool group` lists them",
-        )
-    })
+    let groups = groups(pool)?;
+    if let Some(found) = groups.iter().find(|one| one["name"] == name) {
+        return Ok(found.clone());
+    }
+    let near = nearest(groups.iter().filter_map(|one| one["name"].as_str()), name);
+    let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let cause = format!(
+        "no group has this name; `junctura pool group` lists them, and `junctura pool require SELECTOR --name {name} --group` \
+         creates it{near}"
+    );
+    Err(Error::new(Code::NotFound, format!("group {name}"), cause))
 }
 
 fn selector(group: &Value) -> String {

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
         let traffic = &stat["server"]["traffic"];
         writeln!(
             out,
-            "messages      {} in {} reads, {}; {} in {} writes, {}; woken {} times",
+            "messages      received {} in {} reads, {}; sent {} in {} writes, {}; {} wake-ups",
             number(&traffic["frames_read"]),
             number(&traffic["reads"]),
             bytes(&traffic["bytes_read"]),
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     }
     if stat["draining"].is_object() {
         let owed = number(&stat["draining"]["owed"]);
-        writeln!(out, "draining      takes nothing new; {owed} still owed")?;
+        writeln!(out, "draining      new work is refused; {owed} still owed")?;
     }
     write(&stat, &mut out)?;
     out.flush()
@@ -75,11 +75,11 @@ fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     let (objects, totals, memory, interests) = (&stat["objects"], &stat["totals"], &stat["memory"], &stat["interests"]);
     writeln!(
         out,
-        "objects       {} visible, {}; {} kept for holders, {} held, {} tombstones",
+        "objects       {} visible, {}; {} held by clients; removed: {} still held, {} tombstones",
         number(&objects["visible"]),
         bytes(&objects["visible_bytes"]),
-        number(&objects["kept"]),
         number(&objects["held"]),
+        number(&objects["kept"]),
         number(&objects["tombstones"])
     )?;
     let bundles = &stat["bundles"];
@@ -124,7 +124,7 @@ fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     )?;
     writeln!(
         out,
-        "removed       {} withdrawn, {} expired, {} superseded, {} archived and dropped for room; {} reported as gaps",
+        "removed       {} withdrawn, {} expired, {} superseded, {} archived and evicted; {} reported to readers as missed",
         number(&totals["withdrawn"]),
         number(&totals["expired"]),
         number(&totals["superseded"]),
@@ -133,11 +133,15 @@ fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     )?;
     writeln!(
         out,
-        "waiting       {} interests ({} without an index), {} requirements ({} with a name), {} withdraws, {} for memory",
+        "interests     {} demands, follows, subscriptions and requirements ({} not indexed); {} requirements ({} named)",
         number(&interests["standing"]),
         number(&interests["unindexed"]),
         number(&interests["requirements"]),
-        number(&interests["named"]),
+        number(&interests["named"])
+    )?;
+    writeln!(
+        out,
+        "waiting       {} withdrawals for readers, {} allocations for memory",
         number(&interests["withdrawals"]),
         number(&memory["leases_waiting"])
     )?;
@@ -150,7 +154,7 @@ fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     for name in array(&stat["awaited"]) {
         writeln!(
             out,
-            "kept for      {}, which no requirement is called yet: {} objects, {}",
+            "kept for      the requirement {}, which does not exist yet: {} objects, {}",
             printable(&name["name"]),
             number(&name["objects"]),
             bytes(&name["bytes"])
@@ -200,7 +204,7 @@ fn write_requirements(stat: &Value, out: &mut StandardOutput) -> Result<()> {
             selector.push_str(" (breaks)");
         }
         let reader = match (&one["reader"], &one["group"]["member_count"]) {
-            (Value::Null, Value::Null) => "nobody".to_owned(),
+            (Value::Null, Value::Null) => "none".to_owned(),
             (Value::Null, members) => format!("{} members", number(members)),
             (reader, _) => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
         };
@@ -240,7 +244,7 @@ fn write_broken(stat: &Value, out: &mut StandardOutput) -> Result<()> {
             name => printable(name),
         };
         let reader = match &one["client"] {
-            Value::Null => "nobody".to_owned(),
+            Value::Null => "none".to_owned(),
             reader => format!("{} ({})", printable(&reader["name"]), number(&reader["pid"])),
         };
         writeln!(

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Code, Described, Error, EventKind, ListOptions, Result};
-use junctura_store::Store;
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
 use serde_json::json;
 
-use crate::attributes::{about_selector, selector};
+use crate::attributes::{about_selector, selector, why_nothing};
 use crate::store;
 use crate::url::{BehindArguments, PoolArguments};
 
@@ -59,15 +58,25 @@ pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
     let began = Instant::now();
     let deadline = arguments.timeout.and_then(|timeout| began.checked_add(timeout));
     let interrupt = InterruptFlag::install()?;
-    let (selector, seen) = match &arguments.store {
-        Some(url) => arguments.wait_for_store(&store::open(url)?, deadline, &interrupt)?,
+    let counted = match &arguments.store {
+        Some(url) => arguments.wait_for_store(url, deadline, &interrupt)?,
         None => arguments.wait_for_pool(deadline, &interrupt)?,
     };
-    arguments.say(&selector, seen, began.elapsed())
+    arguments.say(&counted, began.elapsed())
 }
 
+/// The number of objects that a selector matched.
+struct CountedObjects {
+    selector: String,
+    seen: u64,
+    /// The end of the error for too few.
+    advice: String,
+}
+
+const ADVICE: &str = "`junctura ls` lists what is there";
+
 impl WaitForArguments {
-    fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &InterruptFlag) -> Result<(String, u64)> {
+    fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &InterruptFlag) -> Result<CountedObjects> {
         let behind = BehindArguments::default();
         let pool = match self
             .pool
@@ -75,7 +84,11 @@ impl WaitForArguments {
         {
             Err(error) if error.code() == Code::Timeout => {
                 say!("junctura: {}: {}", error.subject(), error.cause());
-                return Ok((self.selectors.join(","), 0));
+                return Ok(CountedObjects {
+                    selector: self.selectors.join(","),
+                    seen: 0,
+                    advice: ADVICE.to_owned(),
+                });
             }
             pool => pool?,
         };
@@ -114,17 +127,27 @@ impl WaitForArguments {
                 Err(error) => return Err(error),
             }
         }
-        Ok((selector, seen.count()))
+        let advice = if seen.count() == 0 && self.count > 0 {
+            why_nothing(&pool, &selector, ADVICE)
+        } else {
+            ADVICE.to_owned()
+        };
+        Ok(CountedObjects {
+            selector,
+            seen: seen.count(),
+            advice,
+        })
     }
 
     /// Counts the newest version of each key, then new commits.
     fn wait_for_store(
         &self,
-        store: &Store,
+        url: &str,
         deadline: Option<Instant>,
         interrupt: &InterruptFlag,
-    ) -> Result<(String, u64)> {
-        let selector = store::selector_of_coming(&self.selectors, store)?;
+    ) -> Result<CountedObjects> {
+        let store = store::open(url)?;
+        let selector = store::selector_of_coming(&self.selectors, &store)?;
         let mut seen = SeenKeys::default();
         let mut follow = store.follow(&selector, None);
         while seen.count() < self.count {
@@ -135,10 +158,15 @@ impl WaitForArguments {
             };
             listing.for_each_key(|key, object| seen.note_key(object.schema().name(), key));
         }
-        Ok((selector, seen.count()))
+        Ok(CountedObjects {
+            selector,
+            seen: seen.count(),
+            advice: format!("`junctura ls --store {url}` lists what is there"),
+        })
     }
 
-    fn say(&self, selector: &str, seen: u64, time: Duration) -> Result<()> {
+    fn say(&self, counted: &CountedObjects, time: Duration) -> Result<()> {
+        let seen = counted.seen;
         let is_enough = seen >= self.count;
         let mut out = StandardOutput::new();
         if self.json {
@@ -152,11 +180,8 @@ impl WaitForArguments {
         if is_enough {
             return Ok(());
         }
-        let cause = format!(
-            "{seen} of {} objects arrived in time; `junctura ls` lists what is there",
-            self.count
-        );
-        Err(Error::new(Code::Timeout, selector, cause))
+        let cause = format!("{seen} of {} objects arrived in time; {}", self.count, counted.advice);
+        Err(Error::new(Code::Timeout, counted.selector.as_str(), cause))
     }
 }
 

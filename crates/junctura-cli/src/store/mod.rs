@@ -151,7 +151,12 @@ pub(crate) fn open(url: &str) -> Result<Store> {
             return error;
         }
         if error.code() != Code::NotFound {
-            return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
+            let subject = if error.subject().contains(url) {
+                error.subject().to_owned()
+            } else {
+                format!("store {url}: {}", error.subject())
+            };
+            return Error::new(error.code(), subject, error.cause());
         }
         let cause = format!("there is no store here; `junctura store create --store {url}` creates one");
         Error::new(Code::NotFound, format!("store {url}"), cause)

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use junctura_model::size::bytes;
 use junctura_model::{Code, Error};
 
 use super::{LedgerCounters, LedgerLimits};
@@ -98,11 +99,11 @@ impl LeaseRefusal {
             for (place, holder) in holders.iter().take(Self::HOLDERS_NAMED).enumerate() {
                 let who = holder.client.map_or_else(|| "clients that have left".to_owned(), &name);
                 let before = if place == 0 { "; most is held by " } else { ", " };
-                let (leased, in_use) = (holder.leased_bytes, holder.occupied_bytes);
+                let (leased, in_use) = (bytes(holder.leased_bytes), bytes(holder.occupied_bytes));
                 cause = format!("{cause}{before}{who} ({leased} leased, {in_use} in use)");
             }
         }
-        Error::new(code, format!("payload of {} bytes", self.payload_bytes), cause)
+        Error::new(code, format!("payload of {}", bytes(self.payload_bytes)), cause)
     }
 }
 
@@ -116,10 +117,13 @@ impl fmt::Display for LeaseRefusal {
         match self.reason {
             RefusalReason::Budget => write!(
                 f,
-                "of {budget_bytes} bytes, {} are leased to producers ({} contain objects) and {} are kept inline",
-                self.counters.leased_bytes, self.counters.occupied_bytes, self.counters.inline_bytes
+                "of {}, {} are leased to producers ({} contain objects) and {} are kept inline",
+                bytes(budget_bytes),
+                bytes(self.counters.leased_bytes),
+                bytes(self.counters.occupied_bytes),
+                bytes(self.counters.inline_bytes)
             ),
-            RefusalReason::TooLarge => write!(f, "the whole budget is {budget_bytes} bytes"),
+            RefusalReason::TooLarge => write!(f, "the whole budget is {}", bytes(budget_bytes)),
             RefusalReason::Segments => write!(
                 f,
                 "the client leases {segments_per_client} segments, the most that one client may"

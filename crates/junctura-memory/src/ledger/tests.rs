@@ -235,8 +235,8 @@ fn refusals_say_what_is_in_the_way() {
     assert_eq!(full, ledger.full(MIB));
     let error = full.into_error(&ledger.holders(), |client| format!("model {client}"));
     assert_eq!(error.code(), Code::PoolFull);
-    let expected = format!("most is held by model 2 ({MIB} leased, {MIB} in use), model 1");
-    assert!(error.cause().contains(&expected), "{error}");
+    let expected = "most is held by model 2 (1.0 MiB leased, 1.0 MiB in use), model 1";
+    assert!(error.cause().contains(expected), "{error}");
     assert_eq!(ledger.leased_bytes(2), MIB);
     ledger.client_left(2);
     assert!(

@@ -24,9 +24,23 @@ impl Schema {
     /// first; `None` if the fingerprints are equal.
     #[must_use]
     pub fn first_difference(&self, other: &Schema) -> Option<String> {
-        let differ = |what: &str, here: &dyn ToString, there: &dyn ToString| {
-            let (here, there) = (here.to_string(), there.to_string());
-            (here != there).then(|| format!("{what}: {here} here, {there} there"))
+        self.first_difference_between(other, ["the one", "the other"])
+    }
+
+    /// As [`Schema::first_difference`]; `places` names where each of the two schemas is.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// let (free, record) = (Schema::builtin("free").unwrap(), Schema::builtin("record").unwrap());
+    /// let difference = free.first_difference_between(&record, ["the pool", "the program"]);
+    /// assert_eq!(difference.as_deref(), Some("name: free in the pool, record in the program"));
+    /// ```
+    #[must_use]
+    pub fn first_difference_between(&self, other: &Schema, places: [&str; 2]) -> Option<String> {
+        let [here, there] = places;
+        let differ = |what: &str, ours: &dyn ToString, theirs: &dyn ToString| {
+            let (ours, theirs) = (ours.to_string(), theirs.to_string());
+            (ours != theirs).then(|| format!("{what}: {ours} in {here}, {theirs} in {there}"))
         };
         differ("name", &self.name, &other.name)
             .or_else(|| differ("key generation", &self.generation, &other.generation))
@@ -35,8 +49,8 @@ impl Schema {
                 let (ours, theirs) = (&self.attributes[..self.key_len()], &other.attributes[..other.key_len()]);
                 (0..ours.len().max(theirs.len())).find_map(|at| match (ours.get(at), theirs.get(at)) {
                     (Some(a), Some(b)) => differ("key attribute", &KeyEssence(a), &KeyEssence(b)),
-                    (Some(a), None) => Some(format!("key attribute {}: here, but not there", a.name)),
-                    (None, Some(b)) => Some(format!("key attribute {}: there, but not here", b.name)),
+                    (Some(a), None) => Some(format!("key attribute {}: in {here}, but not in {there}", a.name)),
+                    (None, Some(b)) => Some(format!("key attribute {}: in {there}, but not in {here}", b.name)),
                     (None, None) => None,
                 })
             })

@@ -115,38 +115,42 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
         assert_eq!(schema.first_difference(&other), None);
     }
     for (from, to, what) in [
-        ("name: small", "name: large", "name: small here, large there"),
+        (
+            "name: small",
+            "name: large",
+            "name: small in the one, large in the other",
+        ),
         (
             "name: small\n",
             "name: small\ngeneration: 2\n",
-            "key generation: 1 here, 2 there",
+            "key generation: 1 in the one, 2 in the other",
         ),
         (
             "name: small\n",
             "name: small\nopen: true\n",
-            "open: false here, true there",
+            "open: false in the one, true in the other",
         ),
         (
             "type: decimal",
             "type: integer",
-            "key attribute: b? (decimal, in element) here, b? (integer, in element) there",
+            "key attribute: b? (decimal, in element) in the one, b? (integer, in element) in the other",
         ),
         (
             "default: x",
             "default: y",
-            "key attribute: a (string, in dataset, default x) here",
+            "key attribute: a (string, in dataset, default x) in the one",
         ),
         (
             "b?",
             "b",
-            "b? (decimal, in element) here, b (decimal, in element) there",
+            "b? (decimal, in element) in the one, b (decimal, in element) in the other",
         ),
         (
             "dataset: [a]\n",
             "dataset: []\n  collocation: [a]\n",
             "a (string, in dataset",
         ),
-        (", c]", "]", "key attribute c: here, but not there"),
+        (", c]", "]", "key attribute c: in the one, but not in the other"),
     ] {
         let other = changed(from, to);
         assert_ne!(other.fingerprint(), schema.fingerprint(), "{to}");

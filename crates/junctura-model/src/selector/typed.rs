@@ -11,7 +11,7 @@ use super::patterns::PatternCache;
 use super::range::{NumberRange, date_text, stride};
 use super::widen::{narrow, widen};
 use crate::error::Result;
-use crate::limits::VALUE_BYTES_MAX;
+use crate::limits::{OPEN_RANGE_VALUES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Schema, is_name};
 use crate::value::{Given, Type};
 
@@ -103,6 +103,15 @@ impl SelectorTyper<'_> {
                 first,
                 last,
                 by,
+            } if attr.id == AttrId::OPEN => TestCheck::Among {
+                negated: *negated,
+                items: ItemList::new(&listed(attr, first, last, by.as_ref())?),
+            },
+            SyntaxTest::Range {
+                negated,
+                first,
+                last,
+                by,
             } => TestCheck::Range {
                 negated: *negated,
                 range: Box::new(self.range(attr, first, last, by.as_ref())?),
@@ -133,7 +142,7 @@ impl SelectorTyper<'_> {
         let mut text = String::new();
         attr.scalar
             .canonical(Given::Text(&item.text), &mut text)
-            .map_err(problem)?;
+            .map_err(|why| problem(format!("{why}{}", range_hint(attr.scalar, &item.text))))?;
         Ok(text)
     }
 
@@ -152,10 +161,15 @@ impl SelectorTyper<'_> {
         };
         if !attr.scalar.is_ordered() {
             let cause = format!(
-                "{}: `{}` makes no sense for a {}; use `=` `!=` `~`",
+                "{}: `{}` makes no sense for a {}; use `=` `!=` `~`{}",
                 attr.name,
                 op.sign(),
-                attr.scalar
+                attr.scalar,
+                if attr.id == AttrId::OPEN {
+                    ", or declare it as a number in a schema of your own"
+                } else {
+                    ""
+                }
             );
             return Err(invalid(op_at, cause));
         }
@@ -200,6 +214,57 @@ impl SelectorTyper<'_> {
             stride,
         })
     }
+}
+
+/// The right form of a range that is written as in another language, such as `1..3`; else empty.
+fn range_hint(scalar: Type, text: &str) -> String {
+    let is_value = |text: &str| scalar.canonical(Given::Text(text), &mut String::new()).is_ok();
+    let separators = ["..", ":", "-"].into_iter();
+    let ends = separators
+        .filter_map(|separator| text.split_once(separator))
+        .find(|(first, last)| scalar.is_ordered() && is_value(first) && is_value(last));
+    ends.map_or_else(String::new, |(first, last)| {
+        format!("; a range is written {first}/to/{last}")
+    })
+}
+
+/// The values of a range of an attribute that no schema declares: such an attribute is a string, and a range of whole numbers stands
+/// for the list of their texts.
+fn listed(
+    attr: &TestedAttribute,
+    first: &SyntaxItem<'_>,
+    last: &SyntaxItem<'_>,
+    by: Option<&SyntaxItem<'_>>,
+) -> Result<Vec<String>> {
+    let refused = |at: usize, why: &str| {
+        let remedy = "write a list, or declare it as a number in a schema of your own";
+        invalid(at, format!("{}: {why}; {remedy}", attr.name))
+    };
+    let whole = |item: &SyntaxItem<'_>| {
+        let mut text = String::new();
+        let canonical = Type::Integer.canonical(Given::Text(&item.text), &mut text);
+        let number = canonical.ok().and_then(|()| Type::Integer.order(&text));
+        let number = number.filter(|_| text == item.text);
+        number.map(|number| (text.into(), number)).ok_or_else(|| {
+            let why = "its schema does not declare it, so it is a string, and only whole numbers have ranges then";
+            refused(item.at, why)
+        })
+    };
+    let ((first_text, start), (last_text, end)) = (whole(first)?, whole(last)?);
+    let (stride, _) = stride(Type::Integer, by.map(|by| &*by.text))
+        .map_err(|why| invalid(by.map_or(last.at, |by| by.at), format!("{}: {why}", attr.name)))?;
+    let range = NumberRange {
+        first: first_text,
+        last: last_text,
+        by: None,
+        start,
+        end,
+        stride,
+    };
+    range.values(Type::Integer, OPEN_RANGE_VALUES_MAX).ok_or_else(|| {
+        let why = format!("a range of an attribute that is a string has at most {OPEN_RANGE_VALUES_MAX} values");
+        refused(first.at, &why)
+    })
 }
 
 /// A declared attribute, ready for tests.

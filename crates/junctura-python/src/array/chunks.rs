@@ -117,7 +117,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let timeout = read_timeout(py, timeout)?;
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, "Pool.demand_chunks", target, key, schema)?;
         let pool = &slf.get().inner;
         let array = target.ask(py, |target| pool.demand_array(target, timeout))?;
         let (object, layout) = (array.object(), PyLayout(array.layout().clone()));

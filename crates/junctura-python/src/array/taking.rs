@@ -108,7 +108,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let timeout = read_timeout(py, timeout)?;
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, "Pool.demand_array", target, key, schema)?;
         let said = TakeArguments {
             layout,
             rank,

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::conversion::data::arrays;
 use crate::handles::allocation::PyAllocation;
-use crate::handles::object::PyReceived;
+use crate::handles::object::{PyReceived, refuse_pieces};
 use crate::runtime::interpreter::{called, module};
 use crate::runtime::lazy_value::AttributeName;
 
@@ -86,6 +86,7 @@ impl PyReceived {
     /// >>> array.dims, array.name, array.units, array.step.item()
     /// (('lat', 'lon'), 't', 'K', '6')
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().look(slf.py(), |object| refuse_pieces(slf.py(), object))?;
         called(slf.py(), ("junctura._xarray.label_attributes", "to_xarray", slf), None)
     }
 

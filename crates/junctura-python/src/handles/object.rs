@@ -276,11 +276,7 @@ impl PyReceived {
             return arrays(slf.py())?.call_method1("seen", (slf, dtype, shape));
         }
         let form = slf.get().look(slf.py(), |object| {
-            if object.is_in_pieces() {
-                let cause = "it is an array in pieces: `pool.demand_array` returns its values";
-                let error = junctura::Error::new(junctura::Code::InvalidArgument, "array", cause);
-                return Err(raise(slf.py(), &error));
-            }
+            refuse_pieces(slf.py(), object)?;
             Ok(PayloadForm::of(object.schema(), object.payload(), |name| {
                 object.get(name).map(str::to_owned)
             }))
@@ -579,4 +575,16 @@ pub(crate) fn no_attribute<'o>(
     let names: Vec<&str> = has.map(|(name, _)| name).collect();
     let cause = format!("{key} has no such attribute; it has {}", names.join(", "));
     raise(py, &junctura::Error::new(junctura::Code::NotFound, name, cause))
+}
+
+/// Refuses an array in pieces: its payload is a description, and not its values.
+pub(crate) fn refuse_pieces(py: Python<'_>, object: &junctura::Object) -> PyResult<()> {
+    if !object.is_in_pieces() {
+        return Ok(());
+    }
+    let cause = "it is an array in pieces: `pool.demand_array(obj.key)` returns its values";
+    Err(raise(
+        py,
+        &junctura::Error::new(junctura::Code::InvalidArgument, "array", cause),
+    ))
 }

@@ -124,7 +124,7 @@ impl PyRequirement {
             timeout: read_timeout(py, timeout)?,
             ..DemandOptions::default()
         };
-        PyTarget::read(py, target, key, schema)?
+        PyTarget::read(py, "Requirement.demand", target, key, schema)?
             .ask(py, |target| requirement.demand(target, options))
             .map(|object| PyReceived::new(object, None))
     }

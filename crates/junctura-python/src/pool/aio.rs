@@ -201,7 +201,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyAnswer> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        PyTarget::read(py, target, key, schema)?
+        PyTarget::read(py, "Pool.demand", target, key, schema)?
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }
@@ -223,7 +223,7 @@ impl PyPool {
             force,
             forget,
         };
-        PyTarget::read(py, target, key, schema)?
+        PyTarget::read(py, "Pool.withdraw", target, key, schema)?
             .ask(py, |target| self.inner.begin_withdraw(target, options))
             .map(PyAnswer::count)
     }
@@ -561,7 +561,7 @@ impl PyRequirement {
             timeout: read_timeout(py, timeout)?,
             ..DemandOptions::default()
         };
-        PyTarget::read(py, target, key, schema)?
+        PyTarget::read(py, "Requirement.demand", target, key, schema)?
             .ask(py, |target| requirement.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }

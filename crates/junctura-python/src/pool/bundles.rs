@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::conversion::given::GivenAttributes;
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options::timeout as read_timeout;
 use crate::conversion::values;
 use crate::handles::bundle::PyBundle;
@@ -191,7 +192,7 @@ impl PyPool {
     /// ------
     /// NotFound
     ///     No bundle has this path, or the server no longer remembers it.
-    #[pyo3(signature = (selector="", *, order_by=None, incomplete=false, bundle=None, limit=None, after=None))]
+    #[pyo3(signature = (selector="", *, order_by=None, incomplete=false, bundle=None, limit=None, after=None, **unknown), text_signature = "($self, selector='', *, order_by=None, incomplete=False, bundle=None, limit=None, after=None)")]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn list<'py>(
         &self,
@@ -202,7 +203,9 @@ impl PyPool {
         bundle: Option<&str>,
         limit: Option<u32>,
         after: Option<PyRef<'_, PyDescribed>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        refuse_unknown(py, "Pool.list", unknown)?;
         let after = after.map(|after| {
             let object = after.described();
             Described::new(object.schema(), object.record().to_owned())

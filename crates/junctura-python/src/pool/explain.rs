@@ -98,7 +98,7 @@ impl PyPool {
             let explained = py.detach(|| self.inner.reasons().explain_version(version));
             return document(py, &explained.or_raise(py)?);
         }
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, "Pool.explain", target, key, schema)?;
         if let Some(selector) = target.selector()?.filter(|_| version.is_none()) {
             let explained = py.detach(|| self.inner.reasons().explain_selector(selector));
             return document(py, &explained.or_raise_about(py, selector)?);
@@ -145,7 +145,7 @@ impl PyPool {
             let pending = py.detach(|| self.inner.reasons().begin_explain_version(version));
             return pending.or_raise(py).map(answer);
         }
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, "Pool.explain", target, key, schema)?;
         if let Some(selector) = target.selector()?.filter(|_| version.is_none()) {
             let pending = py.detach(|| self.inner.reasons().begin_explain_selector(selector));
             return pending.or_raise(py).map(answer);

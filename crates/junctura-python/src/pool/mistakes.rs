@@ -51,6 +51,14 @@ impl PyPool {
         mistakes.iter().try_for_each(|mistake| warn(py, selector, mistake))
     }
 
+    /// Warns of an attribute that no object has and that resembles a declared one; once.
+    ///
+    /// # Errors
+    /// The warning, if the program treats warnings as errors.
+    pub(crate) fn warn_of_absent(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.warn_of_mistakes(py, &format!("exists({name})"))
+    }
+
     /// The number of withdrawn objects. Warns of probable mistakes in the selector if there are none.
     pub(crate) fn withdrawn(&self, py: Python<'_>, selector: &str, count: u64) -> PyResult<u64> {
         if count == 0 {
@@ -59,15 +67,16 @@ impl PyPool {
         Ok(count)
     }
 
-    /// The target of a demand. Warns of probable mistakes in a selector.
+    /// The target of a call, such as `Pool.demand`. Warns of probable mistakes in a selector.
     pub(crate) fn checked_target<'py, 'a>(
         &self,
         py: Python<'py>,
+        call: &'static str,
         target: Option<&Bound<'py, PyAny>>,
         key: Option<&Bound<'py, PyDict>>,
         schema: Option<&'a str>,
     ) -> PyResult<PyTarget<'py, 'a>> {
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, call, target, key, schema)?;
         if let Some(selector) = target.selector()? {
             self.warn_of_mistakes(py, selector)?;
         }

@@ -10,19 +10,19 @@ pub(crate) mod reading;
 pub(crate) mod tally;
 pub(crate) mod wait;
 pub(crate) mod wanted;
+pub(crate) mod withdrawing;
 
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-use junctura::WithdrawOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::conversion::data::{ArrayForm, PreparedData, arrays};
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options::{
     command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout,
 };
-use crate::conversion::target::PyTarget;
 use crate::handles::allocation::PyAllocation;
 use crate::handles::bundle::current;
 use crate::handles::events::PySubscription;
@@ -146,7 +146,7 @@ impl RemoteOptions {
 #[pymethods]
 impl PyPool {
     #[new]
-    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, store=None, offer_timeout=60.0))]
+    #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, store=None, offer_timeout=60.0, **unknown), text_signature = "(url=None, *, name=None, schema=None, start=False, budget=None, spill=None, spill_size=None, checked=False, inline_max=None, orphan_timeout=None, until_gone=(), transports=None, token_file=None, ca_file=None, streams=None, store=None, offer_timeout=60.0)")]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -167,7 +167,9 @@ impl PyPool {
         streams: Option<usize>,
         store: Option<Bound<'_, PyAny>>,
         offer_timeout: Option<f64>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        refuse_unknown(py, "Pool", unknown)?;
         let mut builder = junctura::Pool::builder()
             .start(start)
             .checked(checked)
@@ -434,7 +436,8 @@ impl PyPool {
     /// ...     versions = pool.offer_many([(b"1", {"name": "a"}), (b"2", {"name": "b"})])
     /// ...     [entry["name"] for entry in pool.list()]
     /// ['a', 'b']
-    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None, durability=None))]
+    #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None, durability=None, **unknown), text_signature = "($self, objects, *, window=1024, schema=None, retention=None, durability=None)")]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer_many(
         &self,
         py: Python<'_>,
@@ -443,7 +446,9 @@ impl PyPool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
         durability: Option<&str>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyVersion>> {
+        refuse_unknown(py, "Pool.offer_many", unknown)?;
         let bundle = current(py, &self.inner);
         offer_many(
             py,
@@ -567,7 +572,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyReceived> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        let target = self.checked_target(py, target, key, schema)?;
+        let target = self.checked_target(py, "Pool.demand", target, key, schema)?;
         target
             .ask(py, |target| self.inner.demand_with(target, options))
             .map(|object| PyReceived::new(object, None))
@@ -599,7 +604,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PendingDemand> {
         let options = demand_options(py, timeout, None, false)?;
-        let target = self.checked_target(py, target, key, schema)?;
+        let target = self.checked_target(py, "Pool.begin_demand", target, key, schema)?;
         target
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(PendingDemand::new)
@@ -689,88 +694,18 @@ impl PyPool {
     /// ...     event = events.next()
     /// ...     print(event.kind, event.object["name"], event.nbytes)
     /// offered a 7
-    #[pyo3(signature = (selector="", *, kinds=None))]
-    fn subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<PySubscription> {
-        let subscription = PySubscription::new(py, &self.inner, selector, kinds)?;
-        self.warn_of_mistakes(py, selector)?;
-        Ok(subscription)
-    }
-
-    /// Withdraws one object; waits until every requirement that retains it has released it.
-    ///
-    /// Parameters
-    /// ----------
-    /// target : str or dict, optional
-    ///     The text of a key, or its attributes.
-    /// timeout : float, optional
-    ///     Seconds; None waits without a limit.
-    /// force : bool
-    ///     Whether to withdraw at once; requirements that retain the object then receive a gap.
-    /// forget : bool
-    ///     Whether to free the key at once, also that of an object that was removed before: a schema that rejects a
-    ///     second object accepts it again, with the pieces of an array and the path of a bundle without objects. Without
-    ///     it, the key is free after `tombstone_age` (ten minutes).
-    /// schema : str, optional
-    ///     The schema of the key, if it is not the pool's default.
-    /// **key
-    ///     Attributes of the key.
-    ///
-    /// Returns
-    /// -------
-    /// int
-    ///     Number of versions withdrawn; with `forget`, number of keys that became free.
-    ///
-    /// Raises
-    /// ------
-    /// NotFound
-    ///     The object does not exist.
-    /// Timeout
-    ///     Requirements still retain the object, which stays offered; the error names them.
-    #[pyo3(signature = (target=None, /, *, timeout=None, force=false, forget=false, schema=None, **key))]
-    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
-    fn withdraw<'py>(
-        &self,
-        py: Python<'py>,
-        target: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
-        force: bool,
-        forget: bool,
-        schema: Option<&str>,
-        key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<u64> {
-        let options = WithdrawOptions {
-            timeout: read_timeout(py, timeout)?,
-            force,
-            forget,
-        };
-        PyTarget::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
-    }
-
-    /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with `forget`,
-    /// the number of keys that became free.
-    ///
-    /// Examples
-    /// --------
-    /// >>> with junctura.Pool(schema="free") as pool:
-    /// ...     version = pool.offer(b"1", name="a")
-    /// ...     pool.withdraw_all("name=a"), pool.withdraw_all("name=a", forget=True)
-    /// (1, 1)
-    #[pyo3(signature = (selector, *, timeout=None, force=false, forget=false))]
-    fn withdraw_all(
+    #[pyo3(signature = (selector="", *, kinds=None, **unknown), text_signature = "($self, selector='', *, kinds=None)")]
+    fn subscribe(
         &self,
         py: Python<'_>,
         selector: &str,
-        timeout: Option<f64>,
-        force: bool,
-        forget: bool,
-    ) -> PyResult<u64> {
-        let options = WithdrawOptions {
-            timeout: read_timeout(py, timeout)?,
-            force,
-            forget,
-        };
-        let withdrawn = py.detach(|| self.inner.withdraw_all(selector, options));
-        self.withdrawn(py, selector, withdrawn.or_raise_about(py, selector)?)
+        kinds: Option<Vec<String>>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PySubscription> {
+        refuse_unknown(py, "Pool.subscribe", unknown)?;
+        let subscription = PySubscription::new(py, &self.inner, selector, kinds)?;
+        self.warn_of_mistakes(py, selector)?;
+        Ok(subscription)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

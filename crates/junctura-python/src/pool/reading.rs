@@ -2,7 +2,9 @@
 
 use junctura::{FollowOptions, Group, RequireOptions, Versions};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options::{size as read_size, timeout as read_timeout};
 use crate::handles::follow::{FollowArguments, PyFollow};
 use crate::handles::require::{PyRequirement, on_full as read_on_full, options as require_options};
@@ -84,7 +86,7 @@ impl PyPool {
     /// ...     pool.retract("workers")
     /// job False
     /// 0
-    #[pyo3(signature = (selector=None, *, window=None, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None, requirement=None, versions="all", time_to_live=None))]
+    #[pyo3(signature = (selector=None, *, window=None, order_by=None, cursor=None, only_new=false, until_live=false, gaps="raise", live="ignore", group=None, requirement=None, versions="all", time_to_live=None, **unknown), text_signature = "($self, selector=None, *, window=None, order_by=None, cursor=None, only_new=False, until_live=False, gaps='raise', live='ignore', group=None, requirement=None, versions='all', time_to_live=None)")]
     #[allow(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -105,7 +107,9 @@ impl PyPool {
         requirement: Option<String>,
         versions: &str,
         time_to_live: Option<f64>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyFollow> {
+        refuse_unknown(py, "Pool.follow", unknown)?;
         let (group, join) = group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
@@ -178,7 +182,7 @@ impl PyPool {
     /// ...     pool.retract("archive")
     /// ['a']
     /// 0
-    #[pyo3(signature = (selector, *, name=None, time_to_live=None, versions="all", group=false, on_full="wait", quota=None, stuck_after=None))]
+    #[pyo3(signature = (selector, *, name=None, time_to_live=None, versions="all", group=false, on_full="wait", quota=None, stuck_after=None, **unknown), text_signature = "($self, selector, *, name=None, time_to_live=None, versions='all', group=False, on_full='wait', quota=None, stuck_after=None)")]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn require(
         &self,
@@ -191,7 +195,9 @@ impl PyPool {
         on_full: &str,
         quota: Option<&Bound<'_, PyAny>>,
         stuck_after: Option<f64>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRequirement> {
+        refuse_unknown(py, "Pool.require", unknown)?;
         let options = require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
         let requirement = py
             .detach(|| self.inner.require_with(selector, options))

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use junctura::{Tally, TallyGroup, TallyOptions};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
+use crate::conversion::given::type_name;
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::values;
 use crate::model::schema::PySchema;
 use crate::pool::PyPool;
-use crate::runtime::error::OrRaise;
+use crate::runtime::error::{OrRaise, invalid};
 
 /// The number of visible objects that match; returned by `Pool.tally`.
 ///
@@ -87,6 +89,20 @@ impl PyTallyGroup {
     }
 }
 
+/// One attribute, or several.
+fn names_of(by: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(name) = by.extract() {
+        return Ok(vec![name]);
+    }
+    by.extract().map_err(|_| {
+        let cause = format!(
+            "the name of an attribute, or a list of names, is expected, not {}",
+            type_name(by)
+        );
+        invalid(by.py(), "by", cause)
+    })
+}
+
 #[pymethods]
 impl PyTally {
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -113,8 +129,9 @@ impl PyPool {
     /// ----------
     /// selector : str
     ///     An empty selector matches every object.
-    /// by : sequence of str
-    ///     Attributes, at most 8: counts for each combination of their values. Without any, counts for each schema.
+    /// by : str or sequence of str
+    ///     Attributes, at most 8: counts for each combination of their values. Without any, counts for each schema. An attribute that
+    ///     no schema declares and no counted object has is reported by a `SelectorWarning`.
     /// limit : int
     ///     Maximum number of groups, from 1 to 1,000. `others` counts the objects of further groups.
     /// sum_bytes : bool
@@ -139,16 +156,20 @@ impl PyPool {
     /// ...     tally = pool.tally("space=a", by=["name"])
     /// ...     tally.objects, [(group.values, group.objects) for group in tally.groups]
     /// (2, [(('x',), 1), (('y',), 1)])
-    #[pyo3(signature = (selector="", *, by=Vec::new(), limit=1000, sum_bytes=false, filed_only=false))]
+    #[pyo3(signature = (selector="", *, by=None, limit=1000, sum_bytes=false, filed_only=false, **unknown), text_signature = "($self, selector='', *, by=None, limit=1000, sum_bytes=False, filed_only=False)")]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn tally(
         &self,
         py: Python<'_>,
         selector: &str,
-        by: Vec<String>,
+        by: Option<&Bound<'_, PyAny>>,
         limit: u32,
         sum_bytes: bool,
         filed_only: bool,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyTally> {
+        refuse_unknown(py, "Pool.tally", unknown)?;
+        let by = by.map(names_of).transpose()?.unwrap_or_default();
         let names: Vec<&str> = by.iter().map(String::as_str).collect();
         let options = TallyOptions {
             by: &names,
@@ -160,6 +181,9 @@ impl PyPool {
         let tally = tally.or_raise_about(py, selector)?;
         if tally.objects() == 0 {
             self.warn_of_mistakes(py, selector)?;
+        }
+        for name in tally.absent(&names) {
+            self.warn_of_absent(py, name)?;
         }
         PyTally::new(py, &tally, &by)
     }

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use junctura::{ArchiverOptions, ArchiverThread, Code};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::PyStore;
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options::{length_of_time, timeout as read_timeout};
 use crate::pool::PyPool;
 use crate::runtime::error::{OrRaise, invalid};
@@ -144,7 +146,7 @@ fn selector_of(given: &Bound<'_, PyAny>) -> PyResult<String> {
 #[pymethods]
 impl PyArchiver {
     #[new]
-    #[pyo3(signature = (pool, store, selector, *, requirement="archive", every=1, flush_every=None, flush_interval=None, until_live=false, checkpoint_every=1000, window=1024))]
+    #[pyo3(signature = (pool, store, selector, *, requirement="archive", every=1, flush_every=None, flush_interval=None, until_live=false, checkpoint_every=1000, window=1024, **unknown), text_signature = "(pool, store, selector, *, requirement='archive', every=1, flush_every=None, flush_interval=None, until_live=False, checkpoint_every=1000, window=1024)")]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -158,7 +160,9 @@ impl PyArchiver {
         until_live: bool,
         checkpoint_every: u64,
         window: u32,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        refuse_unknown(py, "Archiver", unknown)?;
         let flush_interval = flush_interval.map(|given| length_of_time(given, "flush_interval"));
         let home = store.get().home(py)?;
         let options = ArchiverOptions {

@@ -172,6 +172,13 @@ impl PyListing {
     /// Returns the fields as one dataset, decoded when values are read: ``xarray.open_dataset(listing,
     /// engine="junctura", **options)``.
     ///
+    /// Parameters
+    /// ----------
+    /// **options
+    ///     `variable`, the attribute of the key whose values are the names of the variables (default: `param`, else `name`; in a
+    ///     schema without these all fields are one variable, `data`); `partial`, whether missing fields are NaN; `dtype`, the
+    ///     type of decoded GRIB values; `drop_variables`, and other options of `xarray.open_dataset`.
+    ///
     /// Returns
     /// -------
     /// xarray.Dataset

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{PyChecked, PyCheckpointed, PyCompacted, PyFollowing, PyListing, PyRemoved, PySnapshot, PyStore};
+use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options;
 use crate::runtime::error::OrRaise;
 use crate::runtime::interrupt;
@@ -37,8 +38,16 @@ impl PyStore {
     /// --
     ///
     /// As `Snapshot.list`, for the current state.
-    #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
-    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool, after: Option<u64>) -> PyResult<PyListing> {
+    #[pyo3(signature = (selector="", *, all_versions=false, after=None, **unknown), text_signature = "($self, selector='', *, all_versions=False, after=None)")]
+    fn list(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        all_versions: bool,
+        after: Option<u64>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyListing> {
+        refuse_unknown(py, "Store.list", unknown)?;
         self.snapshot(py)?.list(py, selector, all_versions, after)
     }
 
@@ -84,8 +93,16 @@ impl PyStore {
     /// ------
     /// Timeout
     ///     Objects are still missing; the error names them.
-    #[pyo3(signature = (selector, *, partial=false, wait=None))]
-    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool, wait: Option<WaitLimit>) -> PyResult<PyListing> {
+    #[pyo3(signature = (selector, *, partial=false, wait=None, **unknown), text_signature = "($self, selector, *, partial=False, wait=None)")]
+    fn retrieve(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        partial: bool,
+        wait: Option<WaitLimit>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyListing> {
+        refuse_unknown(py, "Store.retrieve", unknown)?;
         let timeout = match wait {
             None | Some(WaitLimit::Whether(false)) => return self.snapshot(py)?.retrieve(py, selector, partial),
             Some(WaitLimit::Whether(true)) => None,

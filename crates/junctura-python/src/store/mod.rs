@@ -26,6 +26,7 @@ use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::conversion::keywords::{refuse_unknown, refuse_unknown_of};
 use crate::conversion::options::{length_of_time, sources};
 use crate::model::schema::PySchema;
 use crate::runtime::error::{OrRaise, invalid};
@@ -172,8 +173,10 @@ fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<PackingRule>> {
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (path, *, create=false))]
-    fn new(path: &Bound<'_, PyAny>, create: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, create=false, **unknown), text_signature = "(path, *, create=False)")]
+    fn new(path: &Bound<'_, PyAny>, create: bool, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let elsewhere = ("Store.create", "Store.create(path, ...) has it, and creates the store");
+        refuse_unknown_of(path.py(), "Store", unknown, elsewhere)?;
         Self::open(path.py(), StorePlace::of(path)?, create)
     }
 
@@ -220,7 +223,8 @@ impl PyStore {
     /// >>> [schema.name for schema in store.schemas], store.snapshot_max_age
     /// (['mars', 'free'], datetime.timedelta(seconds=43200))
     #[staticmethod]
-    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None, compression=None))]
+    #[pyo3(signature = (path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None, compression=None, **unknown), text_signature = "(path, *, schema=None, snapshot_max_age=None, unflushed_max_age=None, data=None, commits=None, compression=None)")]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn create(
         path: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, PyAny>>,
@@ -229,7 +233,9 @@ impl PyStore {
         data: Option<&Bound<'_, PyAny>>,
         commits: Option<&Bound<'_, PyAny>>,
         compression: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        refuse_unknown(path.py(), "Store.create", unknown)?;
         let py = path.py();
         let place = StorePlace::of(path)?;
         let schemas = match schema {

@@ -165,7 +165,7 @@ fn put(schemas: &mut Vec<Arc<Schema>>, schema: &Schema) -> Result<bool> {
 
 /// Returns why objects in a store cannot be read with another schema.
 fn misfit(known: &Schema, schema: &Schema) -> Option<String> {
-    if let Some(difference) = schema.first_difference(known) {
+    if let Some(difference) = schema.first_difference_between(known, ["the new schema", "the store"]) {
         return Some(format!("the key has to stay as it is ({difference})"));
     }
     let (before, now) = (known.attributes(), schema.attributes());

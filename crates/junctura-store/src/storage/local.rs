@@ -13,6 +13,7 @@ use junctura_memory::FileMap;
 use rustix::fs::{FlockOperation, flock};
 
 use super::mounts::{is_mount_point, other_paths};
+use super::placed::placed;
 use super::{FileDraft, FolderNotices, FolderWatch, PollingPause, StorageDisk, StorageFile};
 
 /// NFS, SMB and CIFS, as `statfs(2)` calls them.
@@ -109,6 +110,11 @@ impl LocalDisk {
         }
     }
 
+    /// Adds the path to an error.
+    fn at<T>(&self, path: &str, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| placed(&self.root.join(path), error))
+    }
+
     /// Whether a file of this path may be made.
     ///
     /// # Errors
@@ -146,83 +152,99 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
 
 impl StorageDisk for LocalDisk {
     fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
-        let way = self.way(path);
-        let path = self.path(path)?;
-        self.check_new(&way.path)?;
-        let create = || fs::File::options().read(true).write(true).create_new(true).open(&path);
-        let created = match create() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
-                create()
-            }
-            created => created,
+        let done = || -> io::Result<Arc<dyn StorageFile>> {
+            let way = self.way(path);
+            let path = self.path(path)?;
+            self.check_new(&way.path)?;
+            let create = || fs::File::options().read(true).write(true).create_new(true).open(&path);
+            let created = match create() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
+                    create()
+                }
+                created => created,
+            };
+            Ok(Arc::new(LocalFile {
+                file: created?,
+                refused: None,
+                way,
+                stray: OnceLock::from(None),
+            }))
         };
-        Ok(Arc::new(LocalFile {
-            file: created?,
-            refused: None,
-            way,
-            stray: OnceLock::from(None),
-        }))
+        self.at(path, done())
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
-        let way = self.way(path);
-        let path = self.path(path)?;
-        let (file, refused) = match fs::File::options().read(true).write(true).open(&path) {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                ) =>
-            {
-                (fs::File::open(&path)?, error.raw_os_error())
-            }
-            opened => (opened?, None),
+        let done = || -> io::Result<Arc<dyn StorageFile>> {
+            let way = self.way(path);
+            let path = self.path(path)?;
+            let (file, refused) = match fs::File::options().read(true).write(true).open(&path) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                    ) =>
+                {
+                    (fs::File::open(&path)?, error.raw_os_error())
+                }
+                opened => (opened?, None),
+            };
+            Ok(Arc::new(LocalFile {
+                file,
+                refused,
+                way,
+                stray: OnceLock::new(),
+            }))
         };
-        Ok(Arc::new(LocalFile {
-            file,
-            refused,
-            way,
-            stray: OnceLock::new(),
-        }))
+        self.at(path, done())
     }
 
     fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
-        self.check_new(to)?;
-        let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
-        let linked = fs::hard_link(&from, &to);
-        // If a server's response is lost, the repeated request finds that the name is taken, possibly by this file.
-        if let Err(error) = linked
-            && !is_one_file(&from, &to)
-        {
-            return Err(error);
-        }
-        // A compaction removes the rest.
-        let _ = fs::remove_file(from);
-        Ok(())
+        let done = || -> io::Result<()> {
+            self.check_new(to)?;
+            let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
+            let linked = fs::hard_link(&from, &to);
+            // If a server's response is lost, the repeated request finds that the name is taken, possibly by this file.
+            if let Err(error) = linked
+                && !is_one_file(&from, &to)
+            {
+                return Err(error);
+            }
+            // A compaction removes the rest.
+            let _ = fs::remove_file(from);
+            Ok(())
+        };
+        self.at(to, done())
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        fs::remove_file(self.path(path)?)
+        self.at(path, self.path(path).and_then(fs::remove_file))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(self.path(folder)?) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
+        let done = || -> io::Result<Vec<String>> {
+            let entries = match fs::read_dir(self.path(folder)?) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let name =
+                |entry: io::Result<fs::DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            entries.map(name).collect()
         };
-        let name =
-            |entry: io::Result<fs::DirEntry>| entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        entries.map(name).collect()
+        self.at(folder, done())
     }
 
     fn len(&self, path: &str) -> io::Result<u64> {
-        Ok(fs::metadata(self.path(path)?)?.len())
+        let done = || -> io::Result<u64> { Ok(fs::metadata(self.path(path)?)?.len()) };
+        self.at(path, done())
     }
 
     fn modified(&self, path: &str) -> io::Result<Duration> {
-        let at = fs::metadata(self.path(path)?)?.modified()?;
-        Ok(at.duration_since(UNIX_EPOCH).unwrap_or_default())
+        let done = || -> io::Result<Duration> {
+            let at = fs::metadata(self.path(path)?)?.modified()?;
+            Ok(at.duration_since(UNIX_EPOCH).unwrap_or_default())
+        };
+        self.at(path, done())
     }
 
     fn uri(&self, path: &str) -> String {
@@ -252,26 +274,29 @@ impl StorageDisk for LocalDisk {
     }
 
     fn links(&self, folder: &str) -> io::Result<Vec<String>> {
-        let path = self.path(folder)?;
-        let mut links = Vec::new();
-        if path.is_symlink() || path.parent().is_some_and(|above| is_mount_point(&path, above)) {
-            links.push(folder.to_owned());
-        }
-        let entries = match fs::read_dir(&path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(links);
+        let done = || -> io::Result<Vec<String>> {
+            let path = self.path(folder)?;
+            let mut links = Vec::new();
+            if path.is_symlink() || path.parent().is_some_and(|above| is_mount_point(&path, above)) {
+                links.push(folder.to_owned());
             }
-            entries => entries?,
+            let entries = match fs::read_dir(&path) {
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    return Ok(links);
+                }
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                let (inner, kind) = (entry.path(), entry.file_type()?);
+                // A link that leads to a file is removed without what it leads to.
+                if kind.is_symlink() && inner.is_dir() || kind.is_dir() && is_mount_point(&inner, &path) {
+                    links.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+                }
+            }
+            Ok(links)
         };
-        for entry in entries {
-            let entry = entry?;
-            let (inner, kind) = (entry.path(), entry.file_type()?);
-            // A link that leads to a file is removed without what it leads to.
-            if kind.is_symlink() && inner.is_dir() || kind.is_dir() && is_mount_point(&inner, &path) {
-                links.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
-            }
-        }
-        Ok(links)
+        self.at(folder, done())
     }
 
     fn check_way(&self, path: &str) -> io::Result<bool> {
@@ -289,23 +314,34 @@ impl StorageDisk for LocalDisk {
     }
 
     fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
-        self.check_new(to)?;
-        let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
-        self.stage(draft)?;
-        fs::rename(from, to)
+        let done = || -> io::Result<()> {
+            self.check_new(to)?;
+            let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
+            self.stage(draft)?;
+            fs::rename(from, to)
+        };
+        self.at(to, done())
     }
 
     fn sync_names(&self, folder: &str) -> io::Result<()> {
-        let whole = self.path(folder)?;
-        let above = whole.ancestors().take(1 + Path::new(folder).components().count());
-        for folder in above {
-            fs::File::open(folder)?.sync_all()?;
-        }
-        Ok(())
+        let done = || -> io::Result<()> {
+            let whole = self.path(folder)?;
+            let above = whole.ancestors().take(1 + Path::new(folder).components().count());
+            for folder in above {
+                fs::File::open(folder)?.sync_all()?;
+            }
+            Ok(())
+        };
+        self.at(folder, done())
     }
 }
 
 impl LocalFile {
+    /// Adds the path to an error.
+    fn at<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| placed(&self.way.root.join(&self.way.path), error))
+    }
+
     /// Returns the file for writes.
     ///
     /// # Errors
@@ -322,11 +358,11 @@ impl LocalFile {
 
 impl StorageFile for LocalFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.at(self.file.metadata().map(|metadata| metadata.len()))
     }
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        self.file.read_at(into, at)
+        self.at(self.file.read_at(into, at))
     }
 
     fn map(&self) -> Option<FileMap> {
@@ -339,28 +375,28 @@ impl StorageFile for LocalFile {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
-        self.writable()?.write_at(bytes, at)
+        self.at(self.writable().and_then(|file| file.write_at(bytes, at)))
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.writable()?.set_len(bytes)
+        self.at(self.writable().and_then(|file| file.set_len(bytes)))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.at(self.file.sync_data())
     }
 
     fn lock(&self) -> io::Result<()> {
         loop {
             match flock(&self.file, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
-                locked => return Ok(locked?),
+                locked => return self.at(locked.map_err(Into::into)),
             }
         }
     }
 
     fn unlock(&self) -> io::Result<()> {
-        Ok(flock(&self.file, FlockOperation::Unlock)?)
+        self.at(flock(&self.file, FlockOperation::Unlock).map_err(Into::into))
     }
 }
 
@@ -379,6 +415,33 @@ mod tests {
             }
         }
         assert!(folder.path().join("other").exists());
+    }
+
+    #[test]
+    fn errors_have_the_whole_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = LocalDisk::new(folder.path());
+        fs::create_dir(folder.path().join("log")).unwrap();
+        fs::write(folder.path().join("file"), "bytes").unwrap();
+        let failed = [
+            (disk.open("log").err(), "log"),
+            (disk.open("file/inner").err(), "file/inner"),
+            (disk.create("file/inner").err(), "file/inner"),
+            (disk.remove("none").err(), "none"),
+            (disk.list("file").err(), "file"),
+            (disk.len("none").err(), "none"),
+            (disk.modified("none").err(), "none"),
+            (disk.read("log", 9).err(), "log"),
+            (disk.sync_names("none").err(), "none"),
+        ];
+        for (error, path) in failed {
+            let error = super::super::refused("a path in the store", "cannot be read", &error.unwrap());
+            assert_eq!(
+                error.subject(),
+                folder.path().join(path).display().to_string(),
+                "{error}"
+            );
+        }
     }
 
     #[test]

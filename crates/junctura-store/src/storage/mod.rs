@@ -18,6 +18,7 @@ pub(crate) mod faulty;
 mod local;
 mod memory;
 mod mounts;
+mod placed;
 #[cfg(feature = "s3")]
 mod s3;
 mod tiered;
@@ -331,7 +332,7 @@ pub(crate) fn publish_new(disk: &dyn StorageDisk, draft: &FileDraft, to: &str) -
     }
 }
 
-/// Converts an error of the system by its meaning.
+/// Converts an error of the system by its meaning. The subject is the whole path, where the error has one.
 pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error) -> Error {
     let code = match error.kind() {
         // A file that a process on another machine has removed while it was open here.
@@ -342,8 +343,9 @@ pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error)
         io::ErrorKind::InvalidInput => Code::InvalidArgument,
         io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => Code::Unavailable,
         // The locations of a store return this error, the system never does.
-        io::ErrorKind::ResourceBusy if error.raw_os_error().is_none() => Code::Conflict,
+        io::ErrorKind::ResourceBusy if !placed::is_of_system(error) => Code::Conflict,
         _ => Code::Io,
     };
+    let subject = placed::path_of(error).map_or_else(|| subject.into(), |path| path.display().to_string());
     Error::new(code, subject, format!("{what}: {error}"))
 }

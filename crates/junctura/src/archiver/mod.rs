@@ -497,7 +497,7 @@ impl Archiver {
             return Ok(agreed.number);
         }
         let ours = self.store.schema(Some(schema.name()))?;
-        if let Some(difference) = ours.first_difference(schema) {
+        if let Some(difference) = ours.first_difference_between(schema, ["the store", "the pool"]) {
             let cause = format!("the pool and the store mean different things by it: {difference}");
             return Err(Error::new(
                 Code::SchemaMismatch,

@@ -13,6 +13,7 @@ use crate::pool::Pool;
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Conditions that are left out, one at a time, to find a hint.
 const CONDITIONS_MAX: usize = 8;
+const NO_OBJECTS: &str = "the pool has no objects";
 
 /// Whether the error of a demand with this timeout may have a hint.
 pub(crate) fn is_hinted(timeout: Option<Duration>) -> bool {
@@ -48,13 +49,24 @@ fn hint(pool: &Pool, target: &TargetBody<'_>) -> Result<Option<String>> {
     let Some(selector) = selector_of(pool, target)? else {
         return Ok(None);
     };
-    if count_objects(pool, "")? == 0 {
-        return Ok(Some("the pool has no objects".to_owned()));
-    }
     if let Some(mistake) = mistakes(pool, &selector)?.into_iter().next() {
-        return Ok(Some(mistake));
+        let is_empty = count_objects(pool, "")? == 0;
+        return Ok(Some(if is_empty { NO_OBJECTS.to_owned() } else { mistake }));
     }
-    let misses = near_misses(pool, &selector, CONDITIONS_MAX)?;
+    why_nothing_matches(pool, &selector)
+}
+
+/// Returns why a selector matches nothing, apart from probable mistakes: the condition without which something matches, and the values
+/// that exist; or that the pool has no objects. Blocks for a request for each of the first conditions. `None`: no condition is the
+/// only reason.
+///
+/// # Errors
+/// `InvalidSelector`; `Unsupported` from a server of an earlier version.
+pub fn why_nothing_matches(pool: &Pool, selector: &str) -> Result<Option<String>> {
+    if count_objects(pool, "")? == 0 {
+        return Ok(Some(NO_OBJECTS.to_owned()));
+    }
+    let misses = near_misses(pool, selector, CONDITIONS_MAX)?;
     let best = misses.iter().find(|miss| miss.nearest.is_some()).or(misses.first());
     Ok(best.map(|miss| {
         let values = miss

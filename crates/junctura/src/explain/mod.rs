@@ -20,6 +20,7 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 use crate::target::Target;
+pub use hint::why_nothing_matches;
 pub(crate) use hint::{hinted, is_hinted, warn_of_mistakes};
 use reasons::{
     ExplainedObject, ExplainedSelector, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest,

@@ -47,7 +47,7 @@ impl StoreReader {
             let Some(number) = schemas.iter().position(|here| here.name() == there.name()) else {
                 return Ok(None);
             };
-            match schemas[number].first_difference(there) {
+            match schemas[number].first_difference_between(there, ["the pool", "the store"]) {
                 None => Ok(Some(number as u16)),
                 Some(difference) => {
                     let subject = format!("schema {}", there.name());

@@ -15,7 +15,7 @@ use std::time::Duration;
 use junctura_memory::classes::slot_bytes;
 use junctura_memory::{SlotMut, WritableMapping};
 use junctura_model::version::Version;
-use junctura_model::{Code, Error, IntoGiven, Result};
+use junctura_model::{Code, Error, IntoGiven, Result, size};
 use junctura_wire::Request;
 use junctura_wire::body::LeaseRequest;
 
@@ -398,7 +398,9 @@ impl PoolConnection {
             return Ok(());
         }
         let cause = format!(
-            "{bytes} bytes; this pool takes at most {most}; serve it with a larger budget, or divide the payload"
+            "{}; this pool takes at most {}; serve it with a larger budget, or divide the payload",
+            size::exact_bytes(bytes),
+            size::exact_bytes(most)
         );
         Err(Error::new(Code::TooLarge, "payload", cause))
     }

@@ -206,8 +206,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
     } else if !arguments.quiet {
         writeln!(
             out,
-            "{} findings: {failed} failed, {warned} to think about",
-            findings.len()
+            "{}: {failed} failed, {}",
+            counted(findings.len(), "check"),
+            counted(warned, "warning")
         )?;
     }
     out.flush()?;
@@ -215,10 +216,18 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
         0 => Ok(()),
         _ => Err(Error::new(
             Code::Unsupported,
-            "this machine",
-            format!("{failed} checks failed"),
+            "doctor",
+            format!(
+                "{} failed; each line that begins with `fail` has the remedy below it",
+                counted(failed, "check")
+            ),
         )),
     }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
 }
 
 /// The address that is meant, if it is one.

@@ -131,11 +131,11 @@ fn judge_clock(board: &PoolBoard) -> DoctorFinding {
 fn judge_step(step_ns: i128) -> DoctorFinding {
     const CHECK: &str = "wall clock";
     if step_ns.unsigned_abs() <= u128::from(CLOCK_STEP_NS) {
-        return DoctorFinding::ok(CHECK, "not set since the server started");
+        return DoctorFinding::ok(CHECK, "not changed since the server started");
     }
     DoctorFinding::warn(
         CHECK,
-        format!("set by {:.1} s since the server started", step_ns as f64 / 1e9),
+        format!("changed by {:.1} s since the server started", step_ns as f64 / 1e9),
         "times in logs and in tokens differ from those of other machines; the pool itself uses another clock",
         "check the time service of this machine (chronyc tracking, timedatectl)",
     )

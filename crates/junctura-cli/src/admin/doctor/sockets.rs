@@ -151,16 +151,22 @@ pub(super) fn left_behind(machine: &MachineView) -> Vec<DoctorFinding> {
     let mut findings = vec![DoctorFinding::ok(
         CHECK,
         match alive.len() {
-            0 => format!("none in {}", folder.display()),
-            _ => format!("{} in {}", names(&alive), folder.display()),
+            0 => format!("none runs in {}", folder.display()),
+            count => format!("{count} in {}: {}", folder.display(), names(&alive)),
         },
     )];
     if !dead.is_empty() {
         findings.push(DoctorFinding::warn(
             "stale sockets",
-            format!("{}: no server listens there any more", names(&dead)),
+            format!(
+                "{}: the server of this name has ended without removing its socket",
+                names(&dead)
+            ),
             "the objects of these servers are lost; the next server of the name replaces the socket",
-            &format!("nothing, or: rm {}", folder.join("NAME.sock").display()),
+            &format!(
+                "nothing is needed; rm {} removes one",
+                folder.join("NAME.sock").display()
+            ),
         ));
     }
     findings

@@ -23,21 +23,26 @@ pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Resu
 
 /// Writes what keeps most of a full memory, an object of these with its producer, and how to free it.
 pub(super) fn write_causes(pool: &Pool, out: &mut StandardOutput) -> Result<()> {
+    let causes = causes(pool)?;
+    causes.iter().try_for_each(|cause| writeln!(out, "{cause}"))
+}
+
+/// Returns the lines of [`write_causes`].
+pub(super) fn causes(pool: &Pool) -> Result<Vec<String>> {
     let keepers = pool.reasons().keepers()?;
     let Some(most) = keepers.sums.iter().max_by_key(|sum| sum.alone_bytes) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let memory = keepers.memory;
     let budget = memory.map_or_else(String::new, |memory| {
         format!(" of {}", size::bytes(memory.budget_bytes))
     });
-    writeln!(
-        out,
+    let mut causes = vec![format!(
         "most memory is kept by objects {}: {}, {}{budget}",
         kept_words(most),
         words::count(most.objects, "object"),
         size::bytes(most.alone_bytes)
-    )?;
+    )];
     // An object whose reason is another one may be among the first.
     let first = pool.reasons().explain_selector("")?.objects;
     let is_kept = |object: &&ExplainedObject| {
@@ -48,9 +53,10 @@ pub(super) fn write_causes(pool: &Pool, out: &mut StandardOutput) -> Result<()> 
         let producer = object.producer.as_ref().map_or_else(String::new, |producer| {
             format!(", offered by {}", words::client(producer))
         });
-        writeln!(out, "  for example {}{producer}", object.key)?;
+        causes.push(format!("  for example {}{producer}", object.key));
     }
-    writeln!(out, "  {}; --memory shows all", remedy(most))
+    causes.push(format!("  {}; `junctura explain --memory` shows all", remedy(most)));
+    Ok(causes)
 }
 
 fn kept_words(sum: &KeptSum) -> &str {
@@ -72,7 +78,7 @@ fn kept_words(sum: &KeptSum) -> &str {
 fn remedy(sum: &KeptSum) -> &'static str {
     match sum.because.as_str() {
         "until_withdrawn" => {
-            "`junctura pool withdraw-all SELECTOR` frees it; offers with a retention, such as released:1 or for:1h, free it by \
+            "`junctura pool withdraw-all SELECTOR` frees it; offers with a retention, such as released:1 or 1h, free it by \
              themselves"
         }
         "for" => "it is free after that time, or by `junctura pool withdraw-all SELECTOR`",

@@ -11,6 +11,7 @@ mod graph;
 mod matched;
 mod memory;
 mod object;
+pub(crate) mod own;
 mod waits;
 mod words;
 
@@ -126,9 +127,10 @@ impl ExplainArguments {
         }
         if shown.is_empty() {
             out.flush()?;
-            let whose = self.client.as_deref().map_or("nothing waits".to_owned(), |name| {
-                format!("nothing of a client {name} waits")
-            });
+            let whose = self.client.as_deref().map_or(
+                "nothing waits; a selector explains objects, --memory what keeps memory".to_owned(),
+                |name| format!("nothing of a client {name} waits"),
+            );
             return Err(Error::new(Code::NotFound, "waits", whose));
         }
         Ok(())

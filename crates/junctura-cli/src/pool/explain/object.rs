@@ -52,7 +52,7 @@ fn write_one(object: &ExplainedObject, out: &mut StandardOutput) -> Result<()> {
     }
     if object.kept_versions > 0 {
         let versions = words::count(object.kept_versions, "earlier version");
-        writeln!(out, "  versions   requirements keep {versions}")?;
+        writeln!(out, "  versions   requirements also keep {versions}")?;
     }
     if object.because.is_empty() {
         writeln!(out, "  kept by    nothing")?;
@@ -105,7 +105,7 @@ fn write_cause(object: &ExplainedObject, because: &str, out: &mut StandardOutput
             let bundle = object.bundle.as_ref().map(words::bundle).unwrap_or_default();
             writeln!(out, "  staged     {bundle}")
         }
-        _ => writeln!(out, "  leaving    it goes with the next turns of the server"),
+        _ => writeln!(out, "  leaving    the server is removing it"),
     }
 }
 
@@ -120,12 +120,15 @@ fn write_rest(all: u64, shown: usize, what: &str, out: &mut StandardOutput) -> R
 fn retention(one: &RetentionReason) -> String {
     match (one.rule.as_str(), one.releases, one.ends_in_ms) {
         ("until_withdrawn", _, _) => "until it is withdrawn".to_owned(),
-        ("released", Some(1), _) => "1 release is missing".to_owned(),
-        ("released", Some(left), _) => format!("{left} releases are missing"),
-        ("for", _, Some(ends)) => format!("{} more", words::time(ends)),
-        ("for", _, None) => "for a time from when it is visible".to_owned(),
+        ("released", Some(1), _) => "until 1 more consumer has released it".to_owned(),
+        ("released", Some(left), _) => format!("until {left} more consumers have released it"),
+        ("for", _, Some(ends)) => format!("it is removed in {}", words::time(ends)),
+        ("for", _, None) => "for a time, which begins when it is visible".to_owned(),
         ("released_by", _, _) if one.names.is_empty() => "until its consumers have released it".to_owned(),
-        ("released_by", _, _) => format!("until requirements of these names are made: {}", one.names.join(", ")),
+        ("released_by", _, _) => format!(
+            "until requirements with these names exist and have released it: {}",
+            one.names.join(", ")
+        ),
         ("together", _, _) => "as long as the other objects of its bundle".to_owned(),
         _ => "over".to_owned(),
     }
@@ -156,7 +159,7 @@ fn write_gone(object: &ExplainedObject, out: &mut StandardOutput) -> Result<()> 
         ("declined", _) => "not offered, since nothing wanted it",
         (_, Some("withdrawn")) => withdrawn.as_str(),
         (_, Some("expired")) => "its retention ended",
-        (_, Some("archived")) => "it left, since a store has it and memory was short",
+        (_, Some("archived")) => "evicted: it is archived, and memory was short",
         _ => "not known",
     };
     writeln!(out, "  {:<10} {why}, {ago} ago", object.state)?;

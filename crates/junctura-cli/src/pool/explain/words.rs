@@ -17,7 +17,7 @@ pub(super) fn time(ms: u64) -> String {
 
 pub(super) fn client(client: &ClientReference) -> String {
     if client.name.is_empty() && client.pid == 0 {
-        return format!("client {}, which is gone", client.client);
+        return format!("client {} (disconnected)", client.client);
     }
     format!("{} (pid {})", client.name, client.pid)
 }

@@ -12,7 +12,7 @@ use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
 
-use crate::attributes::{AttributePair, about_selector, given, pair, selector};
+use crate::attributes::{AttributePair, about_selector, given, pair, selector, why_nothing};
 use crate::url::{BehindArguments, PoolArguments};
 use taker::{IntoArguments, PayloadTaker};
 
@@ -73,10 +73,11 @@ pub(crate) struct GetArguments {
     group: Option<String>,
     #[command(flatten)]
     into: IntoArguments,
-    /// Wait until an object matches
-    #[arg(long, conflicts_with_all = ["timeout", "all"])]
+    /// Wait until an object matches, also for the server of the pool; at most --timeout
+    #[arg(long, conflicts_with = "all")]
     wait: bool,
-    /// Wait at most this long (then exit status 4; with --follow and without --count, 0)
+    /// Wait, but at most this long: for the server of the pool, and for the first object, or for --count objects. Then the command fails
+    /// with exit status 4. With --follow and without --count the command ends after this time, with exit status 0
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
 }
@@ -165,7 +166,8 @@ impl GetArguments {
         };
         if self.key.is_empty() {
             let selector = selector(&self.selectors, pool)?;
-            return about_selector(pool.demand(selector.as_str(), timeout), &selector);
+            let got = about_selector(pool.demand(selector.as_str(), timeout), &selector);
+            return got.map_err(|error| self.not_there(pool, &selector, error));
         }
         let key = Target::key(given(&self.key));
         match &self.schema {
@@ -234,13 +236,20 @@ impl GetArguments {
         // The other members of the group may have received everything.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
         if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
-            return Err(Error::new(
-                Code::NotFound,
-                selector,
-                "nothing matches; `junctura ls --tree` shows what the pool has",
-            ));
+            let why = why_nothing(pool, &selector, "`junctura ls --tree` shows what the pool has");
+            return Err(Error::new(Code::NotFound, selector, format!("nothing matches; {why}")));
         }
         Ok(())
+    }
+
+    /// The error for a selector that matches nothing now.
+    fn not_there(&self, pool: &Pool, selector: &str, error: Error) -> Error {
+        if error.code() != Code::NotFound {
+            return error;
+        }
+        let why = why_nothing(pool, selector, "--wait waits for one");
+        let cause = format!("no object in the pool matches now; {why}");
+        Error::new(Code::NotFound, selector, cause)
     }
 
     fn too_late(&self, error: Error, objects: u64) -> Error {

@@ -7,9 +7,8 @@ use std::fmt::Write;
 
 use junctura::{Pool, Result, Schema, Tally, TallyOptions};
 use junctura_model::selector::quoted;
-use junctura_model::text::quote;
 
-use super::tree::{ObjectTree, TreeGroup};
+use super::tree::{LevelText, ObjectTree, TreeGroup};
 
 /// Attributes of one tally, at most.
 const ATTRIBUTES_MAX: usize = 8;
@@ -67,8 +66,8 @@ impl PoolTally<'_> {
                 .collect();
             let mut node = TreeGroup {
                 schema: self.schema,
-                dataset: level(&pairs[..dataset_end]),
-                collocation: level(&pairs[dataset_end..]),
+                dataset: self.level(&pairs[..dataset_end]),
+                collocation: self.level(&pairs[dataset_end..]),
                 objects: group.objects,
                 bytes: group.bytes.unwrap_or_default(),
                 axes: Vec::new(),
@@ -116,17 +115,15 @@ impl PoolTally<'_> {
         }
         selector
     }
-}
 
-/// The text of one level of a key.
-fn level(pairs: &[(&str, Option<&str>)]) -> String {
-    let mut text = String::new();
-    for (name, value) in pairs {
-        let Some(value) = value else { continue };
-        text.push_str(if text.is_empty() { "" } else { "," });
-        text.push_str(name);
-        text.push('=');
-        quote(value, &mut text);
+    /// One level of a key.
+    fn level(&self, pairs: &[(&str, Option<&str>)]) -> LevelText {
+        let mut level = LevelText::default();
+        for (name, value) in pairs {
+            if let Some(value) = value {
+                level.push(self.schema, name, value);
+            }
+        }
+        level
     }
-    text
 }

@@ -25,24 +25,31 @@ const VALUES_MAX: usize = 10_000;
 /// A tree that grows with each entry.
 pub(super) struct ObjectTree {
     long: bool,
-    datasets: BTreeMap<(String, String), DatasetNode>,
+    datasets: BTreeMap<(String, LevelText), DatasetNode>,
 }
 
 /// Objects of one collocation, counted.
 pub(super) struct TreeGroup<'a> {
     pub(super) schema: &'a Schema,
-    pub(super) dataset: String,
-    pub(super) collocation: String,
+    pub(super) dataset: LevelText,
+    pub(super) collocation: LevelText,
     pub(super) objects: u64,
     pub(super) bytes: u64,
     /// Attributes of the elements, and their values.
     pub(super) axes: Vec<(&'a str, Vec<String>)>,
 }
 
+/// One level of a key: its text, ordered by its values in the order of their types.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LevelText {
+    values: Vec<(Option<i128>, String)>,
+    text: String,
+}
+
 #[derive(Default)]
 struct DatasetNode {
     total: ListTotal,
-    collocations: BTreeMap<String, CollocationNode>,
+    collocations: BTreeMap<LevelText, CollocationNode>,
 }
 
 #[derive(Default)]
@@ -77,7 +84,7 @@ impl ObjectTree {
         let collocation = datasets.collocations.entry(collocation).or_default();
         collocation.total.add(bytes);
         if self.long {
-            collocation.elements.push((element, bytes));
+            collocation.elements.push((element.text, bytes));
             return;
         }
         let first = schema.level_ends()[1];
@@ -127,7 +134,7 @@ impl ObjectTree {
 
     pub(super) fn write(&self, out: &mut StandardOutput) -> Result<()> {
         for ((schema, dataset), DatasetNode { total, collocations }) in &self.datasets {
-            out.heading(&format!("{}  [{schema}]  {total}", named(dataset)))?;
+            out.heading(&format!("{}  [{schema}]  {total}", named(&dataset.text)))?;
             for (number, (text, collocation)) in collocations.iter().enumerate() {
                 let is_last = number + 1 == collocations.len();
                 let (branch, trunk) = if is_last {
@@ -135,7 +142,7 @@ impl ObjectTree {
                 } else {
                     ("├── ", "│   ")
                 };
-                writeln!(out, "{branch}{}  {}", named(text), collocation.total)?;
+                writeln!(out, "{branch}{}  {}", named(&text.text), collocation.total)?;
                 for (element, bytes) in &collocation.elements {
                     writeln!(
                         out,
@@ -158,7 +165,7 @@ impl ObjectTree {
         for ((schema, dataset), DatasetNode { collocations, .. }) in &self.datasets {
             for (text, collocation) in collocations {
                 let mut document = json!({
-                    "schema": schema, "dataset": dataset, "collocation": text,
+                    "schema": schema, "dataset": dataset.text, "collocation": text.text,
                     "objects": collocation.total.objects, "bytes": collocation.total.bytes,
                 });
                 if self.long {
@@ -218,21 +225,31 @@ impl AxisValues {
     }
 }
 
+impl LevelText {
+    /// Adds an attribute.
+    pub(super) fn push(&mut self, schema: &Schema, name: &str, value: &str) {
+        let order = schema
+            .find(name)
+            .and_then(|id| schema.attribute(id).kind.scalar.order(value));
+        self.values.push((order, value.to_owned()));
+        if !self.text.is_empty() {
+            self.text.push(',');
+        }
+        self.text.push_str(name);
+        self.text.push('=');
+        quote(value, &mut self.text);
+    }
+}
+
 /// The three levels of a key, in their order.
-fn levels<'a>(schema: &Schema, attributes: impl Iterator<Item = (&'a str, &'a str)>) -> [String; 3] {
-    let mut levels = [String::new(), String::new(), String::new()];
+fn levels<'a>(schema: &Schema, attributes: impl Iterator<Item = (&'a str, &'a str)>) -> [LevelText; 3] {
+    let mut levels: [LevelText; 3] = Default::default();
     for (name, text) in attributes {
         let Some(id) = schema.find(name) else { continue };
         let Some(level) = schema.level_ends().iter().position(|&end| id.index() < end) else {
             continue;
         };
-        let out = &mut levels[level];
-        if !out.is_empty() {
-            out.push(',');
-        }
-        out.push_str(name);
-        out.push('=');
-        quote(text, out);
+        levels[level].push(schema, name, text);
     }
     levels
 }
@@ -250,7 +267,24 @@ mod tests {
     fn a_key_falls_into_its_levels() {
         let schema = Schema::builtin("free").unwrap();
         let attributes = [("space", "a b"), ("name", "x"), ("other", "y")];
-        assert_eq!(levels(&schema, attributes.into_iter()), ["space=\"a b\"", "", "name=x"]);
+        let levels = levels(&schema, attributes.into_iter()).map(|level| level.text);
+        assert_eq!(levels, ["space=\"a b\"", "", "name=x"]);
+    }
+
+    #[test]
+    fn levels_are_in_the_order_of_their_types() {
+        let schema = Schema::builtin("mars").unwrap();
+        let level = |step: &str| {
+            let mut level = LevelText::default();
+            level.push(&schema, "step", step);
+            level
+        };
+        let mut steps = ["100", "9", "90m", "10"].map(level);
+        steps.sort();
+        assert_eq!(
+            steps.map(|step| step.text),
+            ["step=90m", "step=9", "step=10", "step=100"]
+        );
     }
 
     #[test]

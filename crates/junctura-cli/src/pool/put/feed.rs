@@ -8,6 +8,7 @@ use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeli
 use junctura_model::SameKey;
 
 use super::files::{FilePayload, FileTarget, InputPosition};
+use super::patience::WaitReport;
 use super::tally::{OfferOrigin, PutTally};
 
 /// Objects on their way.
@@ -23,6 +24,7 @@ pub(super) struct OfferFeed<'a> {
     acknowledged: u64,
     not_wanted: u64,
     tally: PutTally,
+    waits: WaitReport,
 }
 
 /// Destination of the objects: a pool, or a bundle.
@@ -62,6 +64,7 @@ impl<'a> OfferFeed<'a> {
             acknowledged: 0,
             not_wanted: 0,
             tally,
+            waits: WaitReport::new(pool),
         })
     }
 
@@ -91,6 +94,7 @@ impl<'a> OfferFeed<'a> {
     fn note(&mut self) -> Result<()> {
         while let Ok(ack) = self.acks.try_recv() {
             self.acknowledged += 1;
+            self.waits.progress();
             let Some(origin) = self.unacknowledged.pop_front() else {
                 break;
             };
@@ -186,6 +190,7 @@ impl<'a> FileTarget for OfferFeed<'a> {
             FilePayload::Placed(allocation) => self.pipeline.offer_allocation_with(allocation, given, options),
         };
         offered.map_err(|error| place.error(&error))?;
+        self.waits.progress();
         let origin = self.tally.origin(place, schema, attributes, bytes)?;
         self.unacknowledged.push_back(origin);
         self.note()

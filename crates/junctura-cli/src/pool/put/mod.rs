@@ -11,6 +11,7 @@ mod grib;
 mod header;
 mod input;
 mod messages;
+mod patience;
 pub(crate) mod tally;
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Members of an open bundle, and the memory that only its end can free.
 
 use junctura_memory::classes;
-use junctura_model::{Code, Error, Result, SameKey};
+use junctura_model::{Code, Error, Result, SameKey, size};
 use junctura_wire::fixed;
 
 use super::{BundleRow, BundleTable, StagedMember};
@@ -185,7 +185,11 @@ impl BundleTable {
                 "{} members of bundles that are not complete take all memory for attributes, and only those could free it",
                 pinned.objects
             );
-            return Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause));
+            return Some(Error::new(
+                Code::PoolFull,
+                format!("payload of {}", size::bytes(bytes)),
+                cause,
+            ));
         }
         let taken = pinned.bytes + pinned.spilled_bytes;
         let all = self.config.budget_bytes + memory.tier.as_ref().map_or(0, FileTier::limit_bytes);
@@ -193,10 +197,16 @@ impl BundleTable {
             return None;
         }
         let cause = format!(
-            "of {all} bytes, {taken} are taken by {} members of bundles that are not complete, and only those could free them",
+            "of {}, {} are taken by {} members of bundles that are not complete, and only those could free them",
+            size::bytes(all),
+            size::bytes(taken),
             pinned.objects
         );
-        Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause))
+        Some(Error::new(
+            Code::PoolFull,
+            format!("payload of {}", size::bytes(bytes)),
+            cause,
+        ))
     }
 
     /// The same for a segment with slots for payloads of this size.

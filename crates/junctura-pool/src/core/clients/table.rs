@@ -105,7 +105,7 @@ impl ClientTable {
                 cause,
             ));
         };
-        match ours.first_difference(&theirs) {
+        match ours.first_difference_between(&theirs, ["the pool", "the program"]) {
             None => Ok(()),
             Some(difference) => {
                 let cause = format!(

@@ -103,8 +103,8 @@ impl Core {
                 _,
             ) => observe(self, client, number, asked, fx),
             (Request::Goodbye, _) => {
-                self.dismiss(client, "said goodbye", fx);
-                fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
+                self.dismiss(client, "it disconnected", fx);
+                fx.disconnect(client, &Error::new(Code::Closed, "client", "it disconnected"));
                 return;
             }
         };

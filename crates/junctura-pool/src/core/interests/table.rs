@@ -11,7 +11,7 @@ use junctura_model::index::InterestIndex;
 use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
 use junctura_model::requirements::check_name;
 use junctura_model::selector::SelectorSet;
-use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_model::{Code, Error, RecordRef, Result, nearest};
 use junctura_wire::Reply;
 use junctura_wire::body::{EventBody, RequireRequest};
 use slab::Slab;
@@ -31,6 +31,9 @@ use crate::core::interests::stuck::{StuckBounds, StuckCandidates};
 use crate::core::interests::subscribe::{LATER, SubscriptionState};
 use crate::core::memory::weight::INTEREST_BYTES;
 use crate::{Effects, PoolConfig};
+
+/// Names among which an error looks for the nearest one.
+const SUGGESTED_FROM: usize = 64;
 
 /// The interest of a number, or its last one.
 pub(in crate::core) struct InterestSlot {
@@ -202,11 +205,10 @@ impl InterestTable {
                 .filter(|c| !c.is_control())
                 .take(REQUIREMENT_NAME_BYTES_MAX)
                 .collect();
-            Error::new(
-                Code::NotFound,
-                subject(&name),
-                "no requirement or group has this name; `junctura pool stat` lists them",
-            )
+            let names = self.named.keys().map(String::as_str).take(SUGGESTED_FROM);
+            let near = nearest(names, &name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let cause = format!("no requirement or group has this name; `junctura pool stat` lists them{near}");
+            Error::new(Code::NotFound, subject(&name), cause)
         })
     }
 

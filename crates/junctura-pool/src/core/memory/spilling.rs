@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use junctura_model::Result;
+use junctura_model::{Result, size};
 
 use crate::core::clients::stat::SpillStat;
 use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
@@ -207,7 +207,9 @@ impl PayloadMemory {
         let refusal = refusal.map_or_else(String::new, |error| format!(", and refused more: {}", error.cause()));
         let directory = spill.directory.display();
         Some(format!(
-            "the file tier in {directory} holds {taken} of {limit} bytes{refusal}"
+            "the file tier in {directory} holds {} of {}{refusal}",
+            size::bytes(taken),
+            size::bytes(limit)
         ))
     }
 

@@ -2,9 +2,10 @@
 //! sight.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use junctura_model::selector::SelectorSet;
-use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::body::ListOrder;
 use roaring::RoaringBitmap;
 
@@ -148,10 +149,7 @@ impl ObjectTable {
         };
         let first: Vec<_> = self.config.schemas.iter().map(|schema| schema.find(name)).collect();
         if first.iter().all(Option::is_none) {
-            let near = self.config.schemas.iter().find_map(|schema| schema.nearest_name(name));
-            let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            let cause = format!("no schema has an attribute {name}{meant}");
-            return Err(Error::new(Code::InvalidArgument, "order", cause));
+            return Err(no_attribute(&self.config.schemas, "order", name));
         }
         Ok(ResolvedOrder { first: Some(first) })
     }
@@ -260,6 +258,17 @@ impl ObjectTable {
         });
         missed
     }
+}
+
+/// Returns the error for an attribute that no schema has, with the nearest one.
+pub(in crate::core) fn no_attribute(schemas: &[Arc<Schema>], subject: &str, name: &str) -> Error {
+    let near = schemas.iter().find_map(|schema| schema.nearest_name(name));
+    let remedy = near.map_or_else(
+        || "`junctura schema show` lists the attributes of a schema".to_owned(),
+        |near| format!("did you mean {near}?"),
+    );
+    let cause = format!("no schema has an attribute {name}; {remedy}");
+    Error::new(Code::InvalidArgument, subject, cause)
 }
 
 /// Adds a reader's queue to the watchers of its objects.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use junctura_model::{Code, Consumers, Error, Result, Retention, Schema};
+use junctura_model::{Code, Consumers, Error, Result, Retention, Schema, size};
 use serde::Serialize;
 use slab::Slab;
 
@@ -319,7 +319,8 @@ impl RetentionByName {
     pub(in crate::core) fn kept_for_those_absent(&self) -> String {
         let told = self.first_awaited().take(NAMES_TOLD).map(|one| {
             let AwaitedStat { name, objects, bytes } = one;
-            format!("; {objects} objects, {bytes} bytes, wait for {name:?}, which stands for no requirement yet")
+            let bytes = size::bytes(bytes);
+            format!("; {objects} objects, {bytes}, wait for {name:?}, which stands for no requirement yet")
         });
         told.collect()
     }

@@ -603,7 +603,7 @@ fn staged_members_that_fill_the_memory_fail_at_once() {
     assert_eq!(world.heard(p), ["4: staged", "5: staged"]);
     world.stage(p, 6, 2, "y", "z");
     world.offer(p, 7, "plain", "z", 0);
-    let full = "PoolFull of 10 bytes, 10 are taken by 3 members of bundles that are not complete, and only those could free them";
+    let full = "PoolFull of 10 B, 10 B are taken by 3 members of bundles that are not complete, and only those could free them";
     assert_eq!(world.heard(p), [format!("6: {full}")]);
     world.ask(p, 8, Request::Abort(2));
     assert_eq!(world.heard(p), ["8: done 3", "7: offered v2"]);

@@ -366,7 +366,7 @@ fn the_terms_of_a_group_are_agreed_on_and_names_are_one_space() {
             "2: Conflict it is a group, not a requirement for one reader",
             "3: Conflict it is a requirement for one reader, not a group",
             "4: Conflict it is no group: one follow reads it at a time",
-            "5: NotFound no requirement or group has this name; `junctura pool stat` lists them",
+            "5: NotFound no requirement or group has this name; `junctura pool stat` lists them; a follow with this group and a selector creates it",
             "6: Conflict it is a group, whose members share: follow it as a group",
             "7: InvalidArgument a follow receives through a group or through a requirement, not both",
             "8: InvalidArgument a group has a name",

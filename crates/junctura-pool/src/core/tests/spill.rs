@@ -161,7 +161,7 @@ fn a_full_disk_is_a_full_pool_for_who_offers_and_is_tried_again() {
     world.pass(500);
     let heard = world.heard(p);
     assert!(
-        heard[0].starts_with("3: PoolFull") && heard[0].contains("the file tier in /scratch holds 0 of 12288 bytes"),
+        heard[0].starts_with("3: PoolFull") && heard[0].contains("the file tier in /scratch holds 0 B of 12.0 KiB"),
         "{heard:?}"
     );
     assert!(heard[0].contains("no space left"), "{heard:?}");
@@ -249,7 +249,7 @@ fn staged_members_go_to_the_file_and_fill_it() {
     world.stage(p, 6, 1, "e", &payload());
     let heard = world.heard(p);
     assert!(
-        heard[0].starts_with("6: PoolFull of 14336 bytes, 12288 are taken by 4"),
+        heard[0].starts_with("6: PoolFull of 14.0 KiB, 12.0 KiB are taken by 4"),
         "{heard:?}"
     );
     world.stage(p, 7, 1, "e", "");

@@ -101,6 +101,34 @@ impl Tally {
     }
 }
 
+impl Tally {
+    /// Returns the attributes of the tally, of these names, that no counted object has; none if no object was counted.
+    ///
+    /// ```
+    /// # use junctura::{Pool, TallyOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"")?;
+    /// let by = ["name", "nme"];
+    /// let tally = pool.tally("", TallyOptions { by: &by, ..TallyOptions::default() })?;
+    /// assert_eq!(tally.absent(&by).collect::<Vec<_>>(), ["nme"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn absent<'a>(&'a self, by: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+        let is_absent = |at: usize| {
+            self.groups
+                .iter()
+                .all(|group| group.values.get(at).is_some_and(Option::is_none))
+        };
+        let counted = !self.groups.is_empty() && self.others == 0;
+        let names = by.iter().copied().enumerate();
+        names
+            .filter(move |&(at, _)| counted && is_absent(at))
+            .map(|(_, name)| name)
+    }
+}
+
 impl Pool {
     /// Counts the visible objects that match a selector, without listing them. Objects that only a store behind the
     /// pool has are not counted. Blocks until the server has answered.
@@ -127,6 +155,9 @@ impl Pool {
         let tally = self.begin_tally(selector, options)?.wait()?;
         if tally.objects() == 0 {
             warn_of_mistakes(self, selector);
+        }
+        for name in tally.absent(options.by) {
+            warn_of_mistakes(self, &format!("exists({name})"));
         }
         Ok(tally)
     }

@@ -32,7 +32,10 @@ impl Core {
         follow: &FollowRequest<'_>,
     ) -> Result<(u32, bool)> {
         let Some(terms) = &follow.group_terms else {
-            let id = self.exchange.asked.interests.find_named(name)?;
+            let id = self.exchange.asked.interests.find_named(name).map_err(|error| {
+                let cause = format!("{}; a follow with this group and a selector creates it", error.cause());
+                Error::new(error.code(), error.subject(), cause)
+            })?;
             return match self.exchange.asked.interests.group_ref(id) {
                 Some(_) => Ok((id, false)),
                 None => Err(Error::new(

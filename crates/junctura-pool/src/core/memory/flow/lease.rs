@@ -106,10 +106,14 @@ impl ObjectExchange {
             .memory
             .tier_text()
             .map_or_else(String::new, |tier| format!("; {tier}"));
-        let spill = if tier.is_empty() { ", or with spill" } else { "" };
+        let room = if tier.is_empty() {
+            "a larger budget, or spill to a folder: `junctura pool serve --budget SIZE --spill FOLDER`, or the options budget and spill"
+        } else {
+            "a larger budget: `junctura pool serve --budget SIZE`, or the option budget"
+        };
         let cause = format!(
-            "{}{tier}{}{}; `junctura explain --memory` shows what keeps it: release or withdraw objects, or open \
-             or serve the pool with a larger budget{spill}",
+            "{}{tier}{}{}; `junctura explain --memory` shows what keeps it; release or withdraw objects, or give the pool {room} of \
+             a pool that the program itself opens",
             described.cause(),
             self.asked.full_besides(&self.objects),
             self.retention.kept_for_those_absent()

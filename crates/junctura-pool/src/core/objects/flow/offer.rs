@@ -1,6 +1,6 @@
 //! Offers: an object is received, checked, made visible as a whole, and delivered to all matching interests.
 
-use junctura_model::{Code, Error, RecordRef, Result, SameKey};
+use junctura_model::{Code, Error, RecordRef, Result, SameKey, size};
 use junctura_wire::Reply;
 use junctura_wire::body::{WireFailure, events};
 use junctura_wire::fixed::{self, OfferHead};
@@ -470,7 +470,11 @@ impl PayloadMemory {
 
 /// Returns the cause of an error for a payload above the largest one.
 pub(in crate::core) fn too_large(bytes: u64, limit: u64) -> String {
-    format!("{bytes} bytes; this pool takes at most {limit}; serve it with a larger budget, or divide the payload")
+    format!(
+        "{}; this pool takes at most {}; serve it with a larger budget, or divide the payload",
+        size::exact_bytes(bytes),
+        size::exact_bytes(limit)
+    )
 }
 
 fn check_length(length: u64, limit: u64) -> Result<()> {

@@ -9,6 +9,7 @@ use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::look::{TalliedBody, TalliedGroup, TallyRequest};
 use roaring::RoaringBitmap;
 
+use crate::core::objects::index::no_attribute;
 use crate::core::objects::object::ObjectRow;
 
 /// Bytes of the values of all groups: the answer is one frame.
@@ -70,7 +71,7 @@ impl TallyGroups {
                 .map(|schema| schema.find(name).or(open(schema)))
                 .collect();
             if ids.iter().all(Option::is_none) {
-                return invalid("by", format!("no schema has an attribute {name}"));
+                return Err(no_attribute(schemas, "by", name));
             }
             by.push(TallyAttribute {
                 name: (&**name).into(),
