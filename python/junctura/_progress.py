@@ -47,10 +47,10 @@ def say(text: str, stream: TextIO | None) -> None:
 
 @contextlib.contextmanager
 def said_if_slow(text: str, is_quiet: bool = False, seconds: float = 1.0) -> Iterator[None]:
-    """Writes a line to standard error if the block takes longer than this time."""
+    """Writes a line to standard error, if it is a terminal and the block takes longer than this time."""
     timer = threading.Timer(seconds, lambda: say(f"junctura: {text} ...", sys.stderr))
     timer.daemon = True
-    if not is_quiet:
+    if not is_quiet and sys.stderr is not None and sys.stderr.isatty():
         timer.start()
     try:
         yield

@@ -183,13 +183,16 @@ def test_what_cannot_be_sent_is_named_once(ranks: Ranks, words: tuple[str, ...],
     assert error.count(said) == 1
 
 
-def test_memory_of_a_gpu_is_refused_by_name(pool: junctura.Pool, ranks: Ranks, tmp_path: Path) -> None:
-    driver = tmp_path / "libcuda.so.1"
-    compile_c(driver, "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", HERE / "programs/fake_cuda.c")
+@pytest.mark.parametrize(("library", "source"), [("libcuda.so.1", "fake_cuda.c"), ("libamdhip64.so.6", "fake_hip.c")])
+def test_memory_of_a_gpu_is_refused_by_name(
+    pool: junctura.Pool, ranks: Ranks, tmp_path: Path, library: str, source: str
+) -> None:
+    driver = tmp_path / library
+    compile_c(driver, "-fPIC", "-shared", f"-Wl,-soname,{library}", HERE / "programs" / source)
     (error,) = ranks(1, 2, "gpu=0x7000000000001000", LD_PRELOAD=str(driver)).end()
     assert "channel blocks is left out: grid/fields/p/values is memory of a GPU; copy it to the host" in error
-    # Memory of the host passes.
-    ranks(1, 2, LD_PRELOAD=str(driver)).end()
+    # Memory of the host passes, and leaves no error to the program.
+    assert ranks(1, 2, LD_PRELOAD=str(driver)).end() == [""]
     assert steps(pool) == whole(0, 2, 1)
 
 

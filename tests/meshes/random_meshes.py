@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -225,4 +225,37 @@ def with_fields(seed: int, mesh: MeshStep, steps: int = 3) -> list[MeshStep]:
                 mesh.title,
             )
         )
+    return found
+
+
+def several_sets_of_points(seed: int) -> list[MeshStep]:
+    """Returns steps of two random meshes with points of their own, a rectilinear grid, and a structured block."""
+    rng = np.random.default_rng([seed, 2])
+    parts = [with_fields(at, random_mesh(at, with_mixed=True), 2) for at in (seed, seed + 100)]
+    extents = tuple(int(extent) for extent in rng.integers(1, 4, 3))
+    axes = tuple(np.sort(rng.random(extent + 1)) for extent in extents)
+    grid = MeshPoints(axes, kind="rectilinear")
+    curved = MeshPoints(tuple(axis + rng.random(axis.size) for axis in grid.coordinates()))
+    points = {"grid": grid, "curved": curved}
+    blocks = {name: MeshBlock(name, "structured", dims=extents) for name in points}
+    sets = {
+        "corner": MeshSet("vertex", "curved", np.array([0, 1])),
+        "some of the grid": MeshSet("element", "grid", np.arange(blocks["grid"].count)),
+    }
+    for at, part in enumerate(parts):
+        points[f"points {at}"] = part[0].points["nodes"]
+        blocks |= {f"{at}:{name}": replace(one, points=f"points {at}") for name, one in part[0].blocks.items()}
+        sets |= {f"{at}:{name}": replace(one, points=f"points {at}") for name, one in part[0].sets.items()}
+    found = []
+    for step in range(2):
+        fields = [
+            replace(one, on=f"points {at}" if one.association == "vertex" else f"{at}:{one.on}")
+            for at, part in enumerate(parts)
+            for one in part[step].fields
+        ]
+        cells = rng.standard_normal(blocks["grid"].count)
+        fields.append(MeshField("p", "element", "grid", {"": cells}))
+        # On one of the sets of points alone.
+        fields.append(MeshField("height", "vertex", "curved", {"": rng.standard_normal(curved.count)}))
+        found.append(MeshStep(points, blocks, sets, tuple(fields), step + 1, 0.5 * step))
     return found

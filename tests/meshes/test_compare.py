@@ -10,7 +10,7 @@ import pytest
 from mesh_files import differences
 from random_meshes import one_block, random_mesh, with_fields
 
-from junctura.mesh import MeshBlock, MeshStep, ValueTolerance, compare
+from junctura.mesh import CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep, ValueTolerance, compare
 
 SEED = 3
 
@@ -70,6 +70,81 @@ def test_permuted_elements(name: str) -> None:
     (found,) = differences([first], [second])
     expected = f"the same elements in another order: entry 0 of the first is entry {count - 1} of the second"
     assert found == f"block {key}: {expected} (2 of {count} moved)"
+
+
+def permuted(mesh: MeshStep, of_points: np.ndarray, of_elements: np.ndarray) -> MeshStep:
+    """The same mesh of one block, whose points and elements are in other orders, with all that refers to them."""
+    points, block = mesh.points["nodes"], mesh.blocks["only"]
+    new = np.argsort(of_points)
+    rows = [block.connectivity[block.offsets[one] : block.offsets[one + 1]] for one in of_elements]
+    joined = np.concatenate(rows)
+    sizes = None if block.sizes is None else block.sizes[of_elements]
+    faces = block.faces
+    if faces is not None:
+        # Faces, too, are in another order.
+        turned = np.argsort(faces.connectivity[::4], kind="stable")
+        joined = np.argsort(turned)[joined]
+        faces = CellFaces(new[faces.connectivity.reshape(-1, 4)[turned].ravel()], faces.sizes[turned])
+    else:
+        joined = new[joined]
+    other = changed(block, connectivity=joined, sizes=sizes, faces=faces, ids=block.ids)
+    sets = {
+        name: replace(one, indices=(new if one.association == "vertex" else np.argsort(of_elements))[one.indices])
+        for name, one in mesh.sets.items()
+    }
+    fields = tuple(
+        replace(one, values={"": one.values[""][of_points if one.association == "vertex" else of_elements]})
+        for one in mesh.fields
+    )
+    axes = tuple(axis[of_points] for axis in points.axes)
+    return replace(mesh, points={"nodes": MeshPoints(axes)}, blocks={"only": other}, sets=sets, fields=fields)
+
+
+@pytest.mark.parametrize("name", ["hex", "tri6", "polygonal", "polyhedral"])
+def test_what_follows_another_order_is_equal(name: str) -> None:
+    """Also values that many points or elements have."""
+    mesh = one_block(6, name)
+    count, elements = mesh.points["nodes"].count, mesh.blocks["only"].count
+    rng = np.random.default_rng(6)
+    values = {"T": rng.integers(3, size=count), "p": np.where(np.arange(elements) % 3, 0.5, np.nan)}
+    first = replace(
+        mesh,
+        sets={"a": MeshSet("vertex", "nodes", np.arange(2)), "b": MeshSet("element", "nodes", np.arange(elements - 1))},
+        fields=(
+            MeshField("T", "vertex", "nodes", {"": values["T"]}),
+            MeshField("p", "element", "only", {"": values["p"]}),
+        ),
+    )
+    second = permuted(first, np.roll(np.arange(count), 3), np.roll(np.arange(elements), 1))
+    found = differences([first], [second])
+    order = f"of the second ({count} of {count} moved)"
+    assert found[0] == f"points nodes: the same points in another order: entry 0 of the first is entry 3 {order}"
+    assert found[1].startswith("block only: the same elements in another order: entry 0 of the first is entry ")
+    assert len(found) == 2
+    # One value that did not follow is found.
+    wrong = second.fields[0].values[""].copy()
+    wrong[4] += 1
+    second = replace(second, fields=(replace(second.fields[0], values={"": wrong}), second.fields[1]))
+    (more,) = [line for line in differences([first], [second]) if line not in found]
+    values_there = f"point 1 is {wrong[4] - 1} and {wrong[4]} (1 of {count} differs, by at most 1)"
+    assert more == f"step 0: field T on points nodes: {values_there}"
+
+
+def test_permuted_blocks() -> None:
+    first = with_fields(SEED, random_mesh(SEED))[0]
+    names = list(first.blocks)
+    assert len(names) > 1
+    blocks = {name: first.blocks[name] for name in reversed(names)}
+    counts = [block.count for block in first.blocks.values()]
+    starts = {name: sum(counts[:at]) for at, name in enumerate(names)}
+    others = np.concatenate([np.arange(starts[name], starts[name] + blocks[name].count) for name in blocks])
+    sets = {
+        name: one if one.association == "vertex" else replace(one, indices=np.argsort(others)[one.indices])
+        for name, one in first.sets.items()
+    }
+    assert differences([first], [replace(first, blocks=blocks, sets=sets)]) == [
+        f"blocks on nodes: the same blocks in another order: {', '.join(names)}; {', '.join(reversed(names))}"
+    ]
 
 
 def test_permuted_points_and_values() -> None:

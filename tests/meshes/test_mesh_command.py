@@ -15,7 +15,7 @@ from mesh_files import copy
 from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
-from junctura.mesh import create, read
+from junctura.mesh import MeshField, MeshSet, create, read
 from junctura.mesh._ends import MeshPlace
 
 ROOT = Path(__file__).parents[2]
@@ -133,17 +133,40 @@ def test_mistakes(tmp_path: Path, words: list[str], status: int, message: str) -
 
 
 def test_what_a_file_cannot_have_is_reported(tmp_path: Path) -> None:
-    series = with_fields(1, random_mesh(1))
-    on_set = replace(series[0].fields[0], name="flux", association="set", on="some nodes")
-    values = np.arange(float(series[0].sets["some nodes"].indices.size))
-    series = [replace(one, fields=(*one.fields, replace(on_set, values={"": values}))) for one in series]
-    copy(series, create(tmp_path / "a.exo"))
+    first = with_fields(1, one_block(1, "polygonal"), 1)[0]
+    edges = MeshSet("side", "nodes", np.arange(2), np.zeros(2, np.int64), number=3)
+    flux = MeshField("flux", "set", "edges", {"": np.arange(2.0)})
+    copy([replace(first, sets={"edges": edges}, fields=(*first.fields, flux))], create(tmp_path / "a.exo"))
     done = mesh("copy", tmp_path / "a.exo", tmp_path / "b.cgns")
-    assert done.stderr.splitlines()[0] == "left out: field flux on set some nodes"
+    assert done.stderr.splitlines()[0] == "left out: set edges, field flux on set edges"
     # Exodus has it.
     assert mesh("copy", tmp_path / "a.exo", tmp_path / "b.exo").returncode == 0
     assert mesh("compare", tmp_path / "a.exo", tmp_path / "b.exo").returncode == 0
-    assert "field flux_" not in mesh("compare", tmp_path / "a.exo", tmp_path / "b.cgns").stdout
+    done = mesh("compare", tmp_path / "a.exo", tmp_path / "b.cgns")
+    assert done.stdout.splitlines() == [
+        "set edges: missing in the second",
+        "step 1: field flux on set edges: missing in the second",
+    ]
+
+
+def test_what_a_reader_leaves_out_is_reported(tmp_path: Path) -> None:
+    """By variables and labels that the model has no place for."""
+    netcdf, h5py = pytest.importorskip("netCDF4"), pytest.importorskip("h5py")
+    copy(with_fields(1, random_mesh(1)), create(tmp_path / "a.exo"))
+    with netcdf.Dataset(tmp_path / "a.exo", "a") as file:
+        file.createDimension("num_el_maps", 2)
+        for name in ("elem_map1", "elem_map2", "ebconn1", "eb_prop2"):
+            file.createVariable(name, "i4", ("num_el_maps",))[...] = 1
+    done = mesh("copy", tmp_path / "a.exo", tmp_path / "a.cgns")
+    assert done.stderr.splitlines()[0] == "left out: eb_prop, ebconn, elem_map"
+    # What the project writes is read.
+    assert mesh("copy", tmp_path / "a.cgns", tmp_path / "b.exo").stderr.count("\n") == 1
+    with h5py.File(tmp_path / "a.cgns", "a") as file:
+        for parent, name in (("Base", "Reference"), ("Base/nodes", "ZoneGridConnectivity")):
+            node = file[parent].create_group(name)
+            node.attrs.create("label", f"{name}_t".encode(), dtype="S33")
+    done = mesh("copy", tmp_path / "a.cgns", tmp_path / "b.exo")
+    assert done.stderr.splitlines()[0] == "left out: Reference_t, ZoneGridConnectivity_t"
 
 
 def test_a_copy_that_fails_leaves_the_file(tmp_path: Path) -> None:

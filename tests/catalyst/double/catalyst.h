@@ -32,6 +32,14 @@
 #define conduit_node_set_path_external_uint64_ptr catalyst_conduit_node_set_path_external_uint64_ptr
 #define conduit_node_set_path_external_float32_ptr catalyst_conduit_node_set_path_external_float32_ptr
 #define conduit_node_set_path_external_float64_ptr catalyst_conduit_node_set_path_external_float64_ptr
+#define conduit_node_set_path_external_int8_ptr_detailed catalyst_conduit_node_set_path_external_int8_ptr_detailed
+#define conduit_node_set_path_external_int16_ptr_detailed catalyst_conduit_node_set_path_external_int16_ptr_detailed
+#define conduit_node_set_path_external_int32_ptr_detailed catalyst_conduit_node_set_path_external_int32_ptr_detailed
+#define conduit_node_set_path_external_int64_ptr_detailed catalyst_conduit_node_set_path_external_int64_ptr_detailed
+#define conduit_node_set_path_external_uint8_ptr_detailed catalyst_conduit_node_set_path_external_uint8_ptr_detailed
+#define conduit_node_set_path_external_uint16_ptr_detailed catalyst_conduit_node_set_path_external_uint16_ptr_detailed
+#define conduit_node_set_path_external_uint32_ptr_detailed catalyst_conduit_node_set_path_external_uint32_ptr_detailed
+#define conduit_node_set_path_external_uint64_ptr_detailed catalyst_conduit_node_set_path_external_uint64_ptr_detailed
 #define conduit_node_set_path_external_float32_ptr_detailed catalyst_conduit_node_set_path_external_float32_ptr_detailed
 #define conduit_node_set_path_external_float64_ptr_detailed catalyst_conduit_node_set_path_external_float64_ptr_detailed
 #define conduit_datatype_id catalyst_conduit_datatype_id
@@ -94,14 +102,20 @@ void conduit_node_set_path_external_uint64_ptr(conduit_node *, const char *path,
 void conduit_node_set_path_external_float32_ptr(conduit_node *, const char *path, float *, conduit_index_t count);
 void conduit_node_set_path_external_float64_ptr(conduit_node *, const char *path, double *, conduit_index_t count);
 /* Offset, stride and the size of an element are in bytes. */
-void conduit_node_set_path_external_float32_ptr_detailed(conduit_node *, const char *path, float *,
-                                                         conduit_index_t count, conduit_index_t offset,
-                                                         conduit_index_t stride, conduit_index_t element_bytes,
-                                                         conduit_index_t endianness);
-void conduit_node_set_path_external_float64_ptr_detailed(conduit_node *, const char *path, double *,
-                                                         conduit_index_t count, conduit_index_t offset,
-                                                         conduit_index_t stride, conduit_index_t element_bytes,
-                                                         conduit_index_t endianness);
+#define CATALYST_DOUBLE_DETAILED(NAME, TYPE)                                                                              \
+    void conduit_node_set_path_external_##NAME##_ptr_detailed(                                                            \
+        conduit_node *node, const char *path, TYPE *data, conduit_index_t count, conduit_index_t offset,                  \
+        conduit_index_t stride, conduit_index_t element_bytes, conduit_index_t endianness)
+CATALYST_DOUBLE_DETAILED(int8, int8_t);
+CATALYST_DOUBLE_DETAILED(int16, int16_t);
+CATALYST_DOUBLE_DETAILED(int32, int32_t);
+CATALYST_DOUBLE_DETAILED(int64, int64_t);
+CATALYST_DOUBLE_DETAILED(uint8, uint8_t);
+CATALYST_DOUBLE_DETAILED(uint16, uint16_t);
+CATALYST_DOUBLE_DETAILED(uint32, uint32_t);
+CATALYST_DOUBLE_DETAILED(uint64, uint64_t);
+CATALYST_DOUBLE_DETAILED(float32, float);
+CATALYST_DOUBLE_DETAILED(float64, double);
 conduit_index_t conduit_datatype_id(const conduit_datatype *type);
 conduit_index_t conduit_datatype_number_of_elements(const conduit_datatype *type);
 conduit_index_t conduit_datatype_offset(const conduit_datatype *type);

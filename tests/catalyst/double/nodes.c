@@ -190,28 +190,27 @@ void conduit_node_set_path_external_float64_ptr(conduit_node *node, const char *
     external(node, path, FLOAT64, data, count, 8);
 }
 
-static void detail(conduit_node *node, conduit_index_t offset, conduit_index_t stride, conduit_index_t element_bytes,
-                   conduit_index_t endianness) {
-    node->type.offset = offset, node->type.stride = stride, node->type.element_bytes = element_bytes;
-    if (endianness != CONDUIT_ENDIANNESS_DEFAULT_ID)
-        node->type.endianness = endianness;
-}
-
-void conduit_node_set_path_external_float32_ptr_detailed(conduit_node *node, const char *path, float *data,
-                                                         conduit_index_t count, conduit_index_t offset,
-                                                         conduit_index_t stride, conduit_index_t element_bytes,
-                                                         conduit_index_t endianness) {
-    external(node, path, FLOAT32, data, count, 4);
-    detail(conduit_node_fetch(node, path), offset, stride, element_bytes, endianness);
-}
-
-void conduit_node_set_path_external_float64_ptr_detailed(conduit_node *node, const char *path, double *data,
-                                                         conduit_index_t count, conduit_index_t offset,
-                                                         conduit_index_t stride, conduit_index_t element_bytes,
-                                                         conduit_index_t endianness) {
-    external(node, path, FLOAT64, data, count, 8);
-    detail(conduit_node_fetch(node, path), offset, stride, element_bytes, endianness);
-}
+#define DETAILED(NAME, TYPE, ID)                                                                                          \
+    void conduit_node_set_path_external_##NAME##_ptr_detailed(                                                            \
+        conduit_node *node, const char *path, TYPE *data, conduit_index_t count, conduit_index_t offset,                  \
+        conduit_index_t stride, conduit_index_t element_bytes, conduit_index_t endianness) {                              \
+        struct conduit_datatype_impl *type = &conduit_node_fetch(node, path)->type;                                       \
+                                                                                                                          \
+        external(node, path, ID, data, count, sizeof *data);                                                              \
+        type->offset = offset, type->stride = stride, type->element_bytes = element_bytes;                                \
+        if (endianness != CONDUIT_ENDIANNESS_DEFAULT_ID)                                                                  \
+            type->endianness = endianness;                                                                                \
+    }
+DETAILED(int8, int8_t, INT8)
+DETAILED(int16, int16_t, INT8 + 1)
+DETAILED(int32, int32_t, INT8 + 2)
+DETAILED(int64, int64_t, INT8 + 3)
+DETAILED(uint8, uint8_t, UINT8)
+DETAILED(uint16, uint16_t, UINT8 + 1)
+DETAILED(uint32, uint32_t, UINT8 + 2)
+DETAILED(uint64, uint64_t, UINT8 + 3)
+DETAILED(float32, float, FLOAT32)
+DETAILED(float64, double, FLOAT64)
 
 conduit_index_t conduit_datatype_id(const conduit_datatype *type) {
     return type->id;

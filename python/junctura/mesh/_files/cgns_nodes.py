@@ -21,6 +21,8 @@ _FACES = {"tet": (2, 3, 4, 1), "pyramid": (2, 3, 4, 5, 1), "wedge": (1, 2, 3, 4,
 # The node that has what CGNS has no place for.
 OWN = "Junctura"
 OWN_NAMES = "Names"
+# Before the number of a step: values that no solution can have.
+OWN_FIELDS = "FieldsAtStep"
 # Types of boundary conditions.
 USER_DEFINED = "UserDefined"
 CONDITIONS = frozenset(

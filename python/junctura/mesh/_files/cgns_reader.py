@@ -16,11 +16,30 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
-from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
+from junctura.mesh._files.cgns_nodes import (
+    OWN,
+    OWN_FIELDS,
+    OWN_NAMES,
+    USER_DEFINED,
+    children,
+    data,
+    label_of,
+    text,
+    texts,
+)
 from junctura.mesh._files.reading import FileMeshReader, check_links, reading
 from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
+# Labels of nodes that are read; others are left out.
+_OF_BASE = frozenset(["BaseIterativeData_t", "SimulationType_t", "Zone_t"])
+_OF_ZONE = frozenset(
+    [
+        *("Elements_t", "FamilyName_t", "FlowSolution_t", "GridCoordinates_t", "ZoneBC_t"),
+        *("ZoneIterativeData_t", "ZoneSubRegion_t", "ZoneType_t"),
+    ]
+)
+_OWN_NAMES = frozenset([OWN, "Title"])
 # Beginnings and ends of names of arrays that refer to the solutions of each step.
 _POINTERS = ("FlowSolution", "Pointers")
 
@@ -87,6 +106,18 @@ class CgnsReader(FileMeshReader):
         self._steps = self._read_steps()
         self._static = self._read_static()
         self._static.check()
+        self._note_unused()
+
+    def _note_unused(self) -> None:
+        """Notes the labels of nodes that this model cannot express."""
+        places = [(node, _OF_BASE) for _, node in self._bases] + [(zone.node, _OF_ZONE) for zone in self._zones]
+        found = {
+            label_of(child)
+            for node, read in places
+            for name, child in ((name, node.get(name)) for name in node if name not in _OWN_NAMES)
+            if child is not None and hasattr(child, "attrs") and label_of(child) not in read
+        }
+        self._notes += sorted(found - {""})
 
     def _all_zones(self) -> list[tuple[str, Any, int]]:
         found = []
@@ -301,6 +332,17 @@ class CgnsReader(FileMeshReader):
                     if place not in taken:
                         taken.add(place)
                         yield one
+        yield from self._own_fields(zone, index)
+
+    def _own_fields(self, zone: _ZoneNode, index: int) -> Iterator[MeshField]:
+        """Yields values that the writer has kept."""
+        name = f"{OWN_FIELDS}{index + 1:05d}"
+        own = zone.node.get(OWN)
+        if own is None or name not in own:
+            return
+        for at, one in enumerate(json.loads(text(own[name][OWN_NAMES]))):
+            values = data(own[name][f"Array{at + 1}"], self.path)
+            yield MeshField(one["name"], one["association"], one["on"], {"": values})
 
     def _placed(
         self, zone: _ZoneNode, name: str, location: str, values: Array, absent: list[str]

@@ -2,8 +2,8 @@
 
 Each set of points becomes a zone: structured if its only block is, else unstructured with a section for each block.
 Sets of points and sides become boundary conditions, sides with sections of their own that name the parents. Names
-beyond 32 bytes, numbers, and constants of elements are kept in a UserDefinedData_t node. The file appears complete,
-when it is closed.
+beyond 32 bytes, numbers, constants of elements, and values on sets and on blocks of fewer dimensions are kept in a
+UserDefinedData_t node. The file appears complete, when it is closed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from junctura.mesh._files.cgns_nodes import (
     NFACE,
     NGON,
     OWN,
+    OWN_FIELDS,
     OWN_NAMES,
     USER_DEFINED,
     NodeNames,
@@ -88,9 +89,6 @@ class CgnsWriter(FileMeshWriter):
         for name, zone in self._zones.items():
             zone.write_coordinates(mesh.points[name], index)
             zone.write_fields(mesh, name, index)
-        for one in mesh.fields:
-            if one.association == "set":
-                self.left_out[f"field {one.name} on set {one.on}"] = None
         for name, values in mesh.globals.items():
             self._globals.setdefault(name, []).append(values.ravel()[0])
         if mesh.time is not None or mesh.fields or mesh.globals:
@@ -160,6 +158,8 @@ class _ZoneWriter:
         self._own: dict[str, Any] = {} if node_name == points_name else {"points": points_name}
         self._solutions: dict[str, list[str]] = {"Vertex": [], "CellCenter": []}
         self._arrays: dict[str, Array] = {}
+        self._own_data: Any = None
+        self._absent_sets: set[str] = set()
         blocks = mesh.blocks_on(points_name)
         alone = next(iter(blocks.values())) if len(blocks) == 1 else None
         self._is_structured = alone is not None and alone.shape == "structured" and alone.rank == rank
@@ -277,6 +277,7 @@ class _ZoneWriter:
                 if conditions is None:
                     conditions = self._nodes.node(self._zone, "ZoneBC", "ZoneBC_t")
                 if not self._write_condition(conditions, short, name, one):
+                    self._absent_sets.add(name)
                     continue
             self._keep_set(short, name, one)
 
@@ -406,7 +407,7 @@ class _ZoneWriter:
             self._arrays["ElementIds"] = np.concatenate(ids)
         if not self._own and not self._arrays:
             return
-        own = self._nodes.node(self._zone, OWN, "UserDefinedData_t")
+        own = self._own_node()
         if self._own:
             self._nodes.node(own, OWN_NAMES, "Descriptor_t", json.dumps(self._own))
         for name, values in self._arrays.items():
@@ -434,13 +435,36 @@ class _ZoneWriter:
         cells = {name: block for name, block in self._blocks.items() if block.rank == self._rank}
         values: dict[str, dict[str, Array]] = {}
         for one in mesh.fields:
-            if one.association == "element" and one.on in self._blocks:
-                if one.on in cells:
-                    for name, array in one.scalars():
-                        values.setdefault(name, {})[one.on] = array
-                elif self._blocks[one.on].count:
-                    self._left_out[f"field {one.name} on block {one.on}"] = None
+            if one.association == "element" and one.on in self._blocks and one.on in cells:
+                for name, array in one.scalars():
+                    values.setdefault(name, {})[one.on] = array
         self._write_solution("CellCenter", index, [_whole(name, arrays, cells) for name, arrays in values.items()])
+        self._write_own_fields(mesh, points, index, cells)
+
+    def _write_own_fields(self, mesh: MeshStep, points: str, index: int, cells: Mapping[str, MeshBlock]) -> None:
+        """Writes values that a solution cannot have: on sets, and on blocks of fewer dimensions."""
+        found: list[dict[str, str]] = []
+        arrays: list[Array] = []
+        for one in mesh.fields:
+            is_on_set = one.association == "set" and mesh.sets[one.on].points == points
+            is_on_block = one.association == "element" and one.on in self._blocks and one.on not in cells
+            if is_on_set and one.on in self._absent_sets:
+                self._left_out[f"field {one.name} on set {one.on}"] = None
+            elif is_on_set or is_on_block:
+                for name, array in one.scalars():
+                    found.append({"name": name, "association": one.association, "on": one.on})
+                    arrays.append(array)
+        if not found:
+            return
+        node = self._nodes.node(self._own_node(), f"{OWN_FIELDS}{index + 1:05d}", "UserDefinedData_t")
+        self._nodes.node(node, OWN_NAMES, "Descriptor_t", json.dumps(found))
+        for at, array in enumerate(arrays):
+            self._nodes.node(node, f"Array{at + 1}", "DataArray_t", array)
+
+    def _own_node(self) -> Any:
+        if self._own_data is None:
+            self._own_data = self._nodes.node(self._zone, OWN, "UserDefinedData_t")
+        return self._own_data
 
     def _write_solution(self, location: str, index: int, fields: list[tuple[str, Array, list[str]]]) -> None:
         if not fields:

@@ -17,11 +17,12 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
 from junctura.mesh._files.reading import FileMeshReader, check_count, check_links, check_size, check_storage, reading
+from junctura.mesh._joined import JOINED_POINTS
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
 # The only set of points of a file.
-POINTS = "nodes"
+POINTS = JOINED_POINTS
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 # Beginnings of element types, and the shapes that they mean; the number of points decides between these.
 _FAMILIES = {
@@ -34,6 +35,12 @@ _FAMILIES = {
     "wedge": ("WEDGE",),
     "hex": ("HEX",),
 }
+# Variables that are read with a step, or that others imply.
+_KINDS = "nod|elem|nset|sset|elset|glo"
+_IMPLIED = re.compile(
+    rf"time_whole|coor_names|(eb|ns|ss|els|fa)_status|fa_(prop1|names)|name_({_KINDS})_var|({_KINDS})_var_tab"
+    rf"|vals_({_KINDS})_var(\d+((eb|ns|ss|els)\d+)?)?"
+)
 # Types that a shape means by itself.
 _PLAIN = ("SPHERE", "BAR", "TRI", "TRIANGLE", "QUAD", "TET", "TETRA", "PYRA", "PYRAMID", "WEDGE", "HEX")
 
@@ -58,6 +65,7 @@ class ExodusReader(FileMeshReader):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._used: set[str] = set()
         super().__init__(path, _opened)
 
     def __len__(self) -> int:
@@ -97,8 +105,15 @@ class ExodusReader(FileMeshReader):
         points = {POINTS: MeshPoints(self._axes(), ids=self._numbers("node_num_map"))}
         blocks = self._blocks()
         title = str(getattr(self._file, "title", "")).strip()
-        notes = tuple(name for name in ("info_records", "qa_records") if name in self._file.variables)
-        return MeshStep(points, blocks, self._sets(), title=title, notes=notes)
+        sets = self._sets()
+        return MeshStep(points, blocks, sets, title=title, notes=self._unused(blocks))
+
+    def _unused(self, blocks: dict[str, MeshBlock]) -> tuple[str, ...]:
+        """Returns the variables that this model cannot express, without the numbers of blocks and maps."""
+        has_polyhedra = any(block.faces is not None for block in blocks.values())
+        used = {name for name in self._used if has_polyhedra or not name.startswith("fb")}
+        names = (name for name in self._file.variables if name not in used and not _IMPLIED.fullmatch(name))
+        return tuple(dict.fromkeys(re.sub(r"\d+$", "", name) for name in sorted(names)))
 
     def _axes(self) -> tuple[Array, ...]:
         rank = self._count("num_dim")
@@ -254,6 +269,7 @@ class ExodusReader(FileMeshReader):
 
     def _at(self, name: str, *index: int) -> Array:
         """Returns the part of a variable at these first indices."""
+        self._used.add(name)
         variable = self._file.variables.get(name)
         if variable is None:
             raise Corrupt(self.path, f"the variable {name} is missing")

@@ -18,6 +18,7 @@ from junctura.errors import InvalidArgument, Unsupported
 from junctura.mesh._compare import same_static
 from junctura.mesh._files.shape_split import ShapeSplit
 from junctura.mesh._files.writing import FileMeshWriter
+from junctura.mesh._joined import are_numbers
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, to_file
 
@@ -352,11 +353,10 @@ def _of(sets: Mapping[str, MeshSet], association: str) -> dict[str, MeshSet]:
 
 def _numbers(known: list[int | None]) -> Array:
     """Returns a number for each; those without one get a free one."""
-    taken = {number for number in known if number is not None}
-    unique = len(taken) == sum(number is not None for number in known)
-    free = (number for number in range(1, len(known) + len(taken) + 1) if number not in taken)
-    if not unique or any(number is not None and not 0 < number <= _INT32_MAX for number in known):
+    if not are_numbers(known):
         return np.arange(1, len(known) + 1)
+    taken = set(known)
+    free = (number for number in range(1, len(known) + len(taken) + 1) if number not in taken)
     return np.array([next(free) if number is None else number for number in known])
 
 
