@@ -22,6 +22,7 @@ mod observe;
 mod readers;
 mod sync;
 mod tally;
+mod untold;
 
 pub use memory::spill::DISK_PAUSE;
 
@@ -70,6 +71,8 @@ pub struct Rules {
     pub orphan_timeout_ns: u64,
     /// How many objects are removed in one event before others get their turn.
     pub leaving_at_once: usize,
+    /// How many interests an object reaches at once.
+    pub told_at_once: usize,
     /// A change of more objects is done in parts.
     pub changed_at_once: usize,
     /// In a pool with more visible objects, requests that look at them are prepared.
@@ -391,6 +394,7 @@ pub struct Model {
     draining: Option<drain::Draining>,
     departing: objects::deferred_removal::Departings,
     parts: objects::unfinished::UnfinishedParts,
+    untold: untold::UntoldNews,
     leaving_early: memory::eviction::Leaving,
     /// Programs that have connected.
     came: BTreeSet<usize>,
@@ -473,6 +477,7 @@ impl Model {
             draining: None,
             departing: objects::deferred_removal::Departings::default(),
             parts: objects::unfinished::UnfinishedParts::default(),
+            untold: untold::UntoldNews::default(),
             leaving_early: memory::eviction::Leaving::default(),
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
@@ -516,7 +521,7 @@ impl Model {
         self.somebody_waited = self.somebody_waits();
         self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
-        self.wants.clear();
+        self.see_untold(matches!(cause, Cause::Tick))?;
         self.forsaken.clear();
         self.count_requests();
         self.leaving.clear();

@@ -15,7 +15,8 @@ impl Core {
     /// other clients were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
-        !self.exchange.deferred.delivering.is_empty() || self.exchange.deferred.serves_later
+        let exchange = &self.exchange;
+        !exchange.deferred.delivering.is_empty() || exchange.deferred.serves_later || !exchange.asked.untold.is_empty()
     }
 
     /// Delivers objects that earlier events left, and serves requests that they left waiting: as many as one event may.
@@ -25,6 +26,7 @@ impl Core {
             return;
         }
         let exchange = &mut self.exchange;
+        exchange.tell_more(fx);
         for _ in 0..exchange.deferred.may_deliver.min(exchange.deferred.delivering.len()) {
             if exchange.deferred.may_deliver == 0 {
                 break;

@@ -130,7 +130,9 @@ impl Core {
             .table
             .iter()
             .filter_map(|(id, interest)| match interest {
-                StandingInterest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
+                StandingInterest::Demand(waiting) if !exchange.asked.interests.is_met(id as u32) => {
+                    Some((id as u32, waiting.client, waiting.request))
+                }
                 _ => None,
             })
             .collect();
@@ -160,7 +162,8 @@ impl Core {
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
-        if drain.ending.is_none() && self.exchange.asked.interests.owed > 0 && !is_late {
+        let goes_on = self.exchange.asked.interests.owed > 0 || !self.exchange.asked.untold.is_empty();
+        if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
         let ending = drain

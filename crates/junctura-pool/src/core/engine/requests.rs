@@ -115,7 +115,7 @@ impl Core {
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
         let cancelled = match self.exchange.asked.clients.pending(client, which) {
-            Some(PendingAnswer::Demand(id)) => {
+            Some(PendingAnswer::Demand(id)) if !self.exchange.asked.interests.is_met(*id) => {
                 let id = *id;
                 self.exchange.drop_interest(id);
                 true

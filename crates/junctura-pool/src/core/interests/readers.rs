@@ -173,10 +173,13 @@ impl InterestTable {
         clients: &mut ClientTable,
         id: u32,
     ) -> Option<NextDelivery> {
+        let is_behind = self.is_behind(id);
         let following = self.following(id)?;
         let (client, has_room) = (following.client, following.in_flight < following.window);
         match &following.first_phase {
             None if following.live.is_empty() => return following.is_closing().then_some(NextDelivery::Over),
+            // Objects that are visible by now belong to it.
+            Some(phase) if phase.is_empty() && following.until_live && is_behind => return None,
             Some(phase) if phase.is_empty() => {
                 following.first_phase = None;
                 return Some(NextDelivery::Live);

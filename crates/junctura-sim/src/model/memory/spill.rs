@@ -119,7 +119,8 @@ impl Model {
             !departs(DepartingObject::Object(sequence)) && !departs(DepartingObject::Payload(sequence))
         };
         let unfreed = self.unfreed.iter().copied().filter(stays);
-        let versions = unfreed.map(|sequence| self.object(sequence));
+        let unpinned = unfreed.filter(|&sequence| !self.is_pinned(sequence));
+        let versions = unpinned.map(|sequence| self.object(sequence));
         let unheld = versions.filter(|object| object.holders == 0 && (object.fate == Fate::Visible || object.owed > 0));
         let staged = self
             .bundles
