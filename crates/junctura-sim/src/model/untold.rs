@@ -5,6 +5,7 @@
 //! it is told whenever time is given to it, and that nothing is missing in the end. What is due stays due: a demand that
 //! was met gets its object, removed or not.
 
+use junctura_model::Code;
 use junctura_pool::core::PendingNews;
 use junctura_wire::body::events;
 
@@ -32,8 +33,7 @@ impl Model {
     /// What was due before is due.
     pub(in crate::model) fn see_untold(&mut self, is_tick: bool) -> Checked {
         self.wants = std::mem::take(&mut self.untold.late);
-        let is_delivery = |want: &Want| matches!(want, Want::Delivered { .. });
-        let met = self.wants.iter().filter(|(_, _, want)| is_delivery(want));
+        let met = self.wants.iter().filter(|(_, _, want)| is_of_demand(want));
         self.untold.met = met.map(|&(client, request, _)| (client, request)).collect();
         if is_tick && !self.untold.before.is_empty() && self.untold.before == self.untold.pending {
             return Err("no news are told, but some are due".to_owned());
@@ -58,15 +58,15 @@ impl Model {
         self.untold.pending.iter().any(pins)
     }
 
-    /// Demands of a client that were met before this event, and had yet to get their objects.
+    /// Demands of a client that were met or refused before this event, and had yet to get their objects.
     pub(in crate::model) fn met_before(&self, client: u32) -> usize {
         self.untold.met.iter().filter(|met| met.0 == client).count()
     }
 
-    /// Demands that were met, and have yet to get their objects.
+    /// Demands that were met or refused, and have yet to get their answers.
     pub(in crate::model) fn met_demands(&self) -> usize {
-        let is_delivery = |(_, _, want): &&(u32, u64, Want)| matches!(want, Want::Delivered { .. });
-        self.untold.late.iter().filter(is_delivery).count()
+        let late = self.untold.late.iter();
+        late.filter(|(_, _, want)| is_of_demand(want)).count()
     }
 
     /// Whether a follow has ended: what it has yet to be told is not due any more.
@@ -81,10 +81,12 @@ impl Model {
     /// Keeps what is due and has yet to be told for later events.
     pub(in crate::model) fn put_news_off(&mut self) {
         let pending = &self.untold.pending;
+        let refused = self.yet_to_be_refused();
         let is_late = |(client, request, want): &mut (u32, u64, Want)| {
             let (event, sequence) = match want {
                 Want::Delivered { sequence, .. } => (events::OFFERED, Some(*sequence)),
                 Want::Event { event, sequence, .. } => (*event, *sequence),
+                Want::Failed(Some(Code::Closed)) => return refused.contains(&(*client, *request)),
                 _ => return false,
             };
             pending.iter().any(|one| {
@@ -93,4 +95,9 @@ impl Model {
         };
         self.untold.late = self.wants.extract_if(.., is_late).collect();
     }
+}
+
+/// Whether it is the answer to a demand that was met, or refused by a pool that drains.
+fn is_of_demand(want: &Want) -> bool {
+    matches!(want, Want::Delivered { .. } | Want::Failed(Some(Code::Closed)))
 }

@@ -96,6 +96,8 @@ pub(in crate::core) enum DeferredPart {
     Owe(InterestId),
     /// An ended requirement releases these objects.
     Disown(DisownedObjects),
+    /// The pool drains: the demands from this place on are refused.
+    Refuse(usize),
     /// A reader has ended; these objects are in its queue.
     Unwatch(Vec<u32>),
     /// Names that objects wait for are now taken by requirements.

@@ -3,6 +3,7 @@
 use crate::Effects;
 use crate::core::deferred::{DeferredItem, DeferredPart, DepartingObject, UnfinishedWork};
 use crate::core::engine::Core;
+use crate::core::engine::draining::refuse_next;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::StandingInterest;
@@ -111,6 +112,10 @@ impl Core {
             DeferredPart::Owe(id) => self.owe_next(*id, fx),
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
+            DeferredPart::Refuse(next) => {
+                self.drain.refuses = refuse_next(&mut self.exchange.asked, next, fx);
+                self.drain.refuses
+            }
             DeferredPart::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.exchange.objects.unwatch(object);

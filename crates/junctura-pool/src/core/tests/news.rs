@@ -187,7 +187,7 @@ fn a_follow_that_ends_when_it_has_caught_up_receives_what_was_visible() {
     let told: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("50: ")).collect();
     let due = ["began v3", "got n1 v1  first", "got n2 v2  first", "got n3 v3  first", "live", "got n4 v4 "];
     assert_eq!(told[..6], due, "{told:?}");
-    assert!(told[6].starts_with("closed"), "{told:?}");
+    assert!(told[6].starts_with("Closed"), "{told:?}");
 }
 
 #[test]

@@ -460,6 +460,21 @@ impl Model {
         }
     }
 
+    /// Whether a pool that drains has yet to refuse demands.
+    pub(in crate::model) fn refuses_later(&self) -> bool {
+        let refuses = |one: &UnfinishedWork| matches!(one.change, UnfinishedChange::Refuse(_));
+        self.parts.told.iter().any(refuses)
+    }
+
+    /// The demands that it has yet to refuse.
+    pub(in crate::model) fn yet_to_be_refused(&self) -> BTreeSet<Number> {
+        let left = self.parts.told.iter().filter_map(|one| match &one.change {
+            UnfinishedChange::Refuse(left) => Some(left.iter().copied()),
+            _ => None,
+        });
+        left.flatten().collect()
+    }
+
     /// At the end of an event: checks that the unfinished work is that whose turn has not been reached.
     pub(in crate::model) fn check_parts(&mut self) -> Checked {
         if let Some(wrong) = self.parts.wrong.take() {
@@ -494,7 +509,7 @@ impl Model {
                     ended.is_some_and(|ended| ended.iter().rev().eq(&one.left))
                 }
                 UnfinishedChange::Come(_) => self.parts.coming.contains_key(&one.number) || one.left.is_empty(),
-                UnfinishedChange::Nothing => true,
+                UnfinishedChange::Refuse(_) | UnfinishedChange::Nothing => true,
             };
             if !is_known {
                 return Err(format!("{one:?} is not what is left"));
