@@ -400,6 +400,8 @@ pub struct Model {
     came: BTreeSet<usize>,
     bundles: BTreeMap<u64, objects::bundles::Bundle>,
     bundles_made: u64,
+    /// Members of aborted bundles that still take memory.
+    dropped: Vec<objects::bundles::Staged>,
     /// The most that was pinned by staged members in this event.
     pinned_most: u64,
     wants: Vec<(u32, u64, Want)>,
@@ -482,6 +484,7 @@ impl Model {
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
             bundles_made: 0,
+            dropped: Vec::new(),
             pinned_most: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
@@ -522,6 +525,7 @@ impl Model {
         self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
         self.see_untold(matches!(cause, Cause::Tick))?;
+        self.see_dropped();
         self.forsaken.clear();
         self.count_requests();
         self.leaving.clear();

@@ -112,6 +112,7 @@ impl Core {
             DeferredPart::Owe(id) => self.owe_next(*id, fx),
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
+            DeferredPart::Drop(members) => self.exchange.drop_next(members, fx),
             DeferredPart::Refuse(next) => {
                 self.drain.refuses = refuse_next(&mut self.exchange.asked, next, fx);
                 self.drain.refuses

@@ -28,6 +28,9 @@ pub enum UnfinishedChange {
     End,
     /// Requirements have taken these names.
     Come(Vec<String>),
+    /// A bundle was aborted: the members that have yet to be dropped, each with the client and its request that had the
+    /// bundle open, and the request that staged it.
+    Drop(Vec<((u32, u64), u64)>),
     /// The pool drains: the demands of these clients and requests have yet to be refused.
     Refuse(Vec<(u32, u64)>),
     /// Work without an effect that a client can see.
@@ -74,6 +77,7 @@ fn what_is_left(core: &Core, part: &DeferredPart) -> Option<(UnfinishedChange, V
             UnfinishedChange::Come(coming.names.clone()),
             coming.left(&core.exchange.objects, &core.exchange.retention),
         )),
+        DeferredPart::Drop(members) => Some((UnfinishedChange::Drop(members.left()), Vec::new())),
         &DeferredPart::Refuse(next) => {
             let interests = &core.exchange.asked.interests;
             let left = (next..interests.standing.len()).filter_map(|id| match interests.get(id as u32) {

@@ -126,7 +126,8 @@ impl Model {
             .bundles
             .values()
             .flat_map(crate::model::objects::bundles::Bundle::staged_offers);
-        let all = unheld.map(|object| &object.offer).chain(staged);
+        let dropped = self.dropped.iter().map(crate::model::objects::bundles::Staged::offer);
+        let all = unheld.map(|object| &object.offer).chain(staged).chain(dropped);
         all.filter(|offer| offer.length > 0 && !self.is_in_file(offer))
             .collect()
     }
