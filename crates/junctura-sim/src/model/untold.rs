@@ -69,7 +69,7 @@ impl Model {
         late.filter(|(_, _, want)| is_of_demand(want)).count()
     }
 
-    /// Whether a follow has ended: what it has yet to be told is not due any more.
+    /// Forgets the events that a subscription has yet to be told, since its client ends it.
     pub(in crate::model) fn forget_untold(&mut self, number: Number) {
         if matches!(self.going.get(&number), Some(Going::Subscribe { .. })) {
             let is_event = |want: &Want| matches!(want, Want::Event { .. });

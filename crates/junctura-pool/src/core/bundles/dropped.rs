@@ -44,7 +44,7 @@ impl DroppedMembers {
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<(u128, StagedMember)> {
+    fn take_next(&mut self) -> Option<(u128, StagedMember)> {
         while let Some((_, key)) = self.sorted.pop_first() {
             if let Some(member) = self.members.remove(key) {
                 return Some((key, member));
@@ -69,7 +69,7 @@ impl DroppedMembers {
 impl ObjectExchange {
     /// Drops one more member of an aborted bundle. Returns whether there was one.
     pub(in crate::core) fn drop_next(&mut self, dropped: &mut DroppedMembers, fx: &mut impl Effects) -> bool {
-        let Some((key, member)) = dropped.next() else {
+        let Some((key, member)) = dropped.take_next() else {
             return false;
         };
         self.bundles.dropped.objects -= 1;

@@ -76,12 +76,12 @@ impl UntoldQueues {
         self.queues.entry(client).or_default().push_back(news);
     }
 
-    /// Takes the first news of the client whose turn it is.
-    pub(in crate::core) fn take_next(&mut self) -> Option<(u32, ClientNews)> {
+    /// Returns the client whose turn it is.
+    pub(in crate::core) fn next_client(&mut self) -> Option<u32> {
         let after = self.last.checked_add(1).and_then(|from| self.queues.range(from..).next());
         let (&client, _) = after.or_else(|| self.queues.first_key_value())?;
         self.last = client;
-        self.take(client).map(|news| (client, news))
+        Some(client)
     }
 
     /// Takes the first news of a client.

@@ -15,7 +15,7 @@ fn told_in_turns(world: &mut World, client: u32, text: &str) -> Vec<usize> {
     let count = |world: &mut World| world.heard(client).iter().filter(|line| line.contains(text)).count();
     let mut told = vec![count(world)];
     while world.core.is_delivering() {
-        assert_eq!(world.core.deadline(), Some(world.now));
+        assert!(world.core.deadline().is_some_and(|at| at <= world.now));
         world.pass(0);
         told.push(count(world));
     }
@@ -53,7 +53,7 @@ fn a_client_with_many_interests_delays_only_itself() {
         world.offer(p, number, &format!("n{number}"), "", 0);
     }
     // The first object can have reached both of the others first. Each turn reaches every client.
-    for _ in 0..3 {
+    for _ in 0..4 {
         world.pass(0);
     }
     let lines = world.heard(one);

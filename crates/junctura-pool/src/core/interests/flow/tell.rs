@@ -76,21 +76,32 @@ impl ObjectExchange {
     pub(in crate::core) fn tell_more(&mut self, fx: &mut impl Effects) {
         let mut may = self.config.told_at_once.max(1);
         while may > 0
-            && let Some((client, mut news)) = self.asked.untold.take_next()
+            && let Some(client) = self.asked.untold.next_client()
         {
-            for _ in 0..PART.min(may) {
-                let Some(interest) = news.left.pop() else { break };
+            let part = PART.min(may);
+            may -= part - self.tell_some(client, part, fx);
+        }
+    }
+
+    /// Passes news to so many interests of a client. Returns how many fewer there were.
+    fn tell_some(&mut self, client: u32, mut part: usize, fx: &mut impl Effects) -> usize {
+        while part > 0
+            && let Some(mut news) = self.asked.untold.take(client)
+        {
+            while part > 0
+                && let Some(interest) = news.left.pop()
+            {
                 self.tell_one(&news.news, interest, fx);
-                may -= 1;
+                part -= 1;
             }
             if news.left.is_empty() {
                 self.asked.clients.weigh_asked_no_more(client, news.bytes);
                 self.let_news_go(&news.news, fx);
-                may = may.saturating_sub(1);
             } else {
                 self.asked.untold.put_back(client, news);
             }
         }
+        part
     }
 
     fn tell_one(&mut self, news: &UntoldNews, interest: InterestId, fx: &mut impl Effects) {
