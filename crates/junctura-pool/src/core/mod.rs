@@ -37,5 +37,7 @@ pub use clients::stat::PoolStat;
 pub use deferred::{DepartingObject, UnfinishedChange, UnfinishedWork};
 pub use engine::Core;
 pub use engine::timers::Nanoseconds;
+pub use interests::flow::tell::pending_news;
 pub use interests::interest::PreparedSelector;
+pub use interests::untold::PendingNews;
 pub use reasons::PoolReasons;

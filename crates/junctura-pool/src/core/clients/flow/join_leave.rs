@@ -156,12 +156,13 @@ impl Core {
     /// nothing more. Returns whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
+        let has_much_news = self.exchange.asked.untold.len_of(client) > HELD_MAX;
         let Some(state) = self
             .exchange
             .asked
             .clients
             .get_mut(client)
-            .filter(|state| state.held.len() > HELD_MAX)
+            .filter(|state| state.held.len() > HELD_MAX || has_much_news)
         else {
             return false;
         };
@@ -172,6 +173,11 @@ impl Core {
         }
         self.exchange.begin(now);
         self.abandon_all(client, fx);
+        if has_much_news {
+            self.exchange.forget_news(client, HELD_MAX, fx);
+            self.follow_up(fx);
+            return true;
+        }
         for _ in 0..HELD_MAX {
             let state = self.exchange.asked.clients.get_mut(client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
@@ -205,6 +211,7 @@ impl Core {
         self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
         let exchange = &mut self.exchange;
+        exchange.forget_news(client, usize::MAX, fx);
         let Some(state) = exchange.asked.clients.table.remove(&client) else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use junctura_model::{Code, Error, RecordRef, Result, SameKey, size};
 use junctura_wire::Reply;
-use junctura_wire::body::{WireFailure, events};
+use junctura_wire::body::WireFailure;
 use junctura_wire::fixed::{self, OfferHead};
 
 use crate::Effects;
@@ -267,9 +267,7 @@ impl ObjectExchange {
             }
             matched.truncate(others);
         }
-        for &interest in &matched {
-            self.satisfy(interest, id, events::OFFERED, fx);
-        }
+        self.tell_of_object(&matched, id, fx);
         self.asked.interests.matched = matched;
     }
 
@@ -288,7 +286,7 @@ impl ObjectExchange {
             self.objects.superseded.insert((object.key, earlier));
         }
         self.asked.count.superseded += 1;
-        self.asked.tell_about_removal(&self.objects, earlier, fx);
+        self.asked.tell_about_removal(&mut self.objects, earlier, fx);
         let key = self.objects[earlier].key;
         self.objects.unfile_key(key, KeyEntry::Object(earlier));
         self.drop_superseded_claims(earlier);
