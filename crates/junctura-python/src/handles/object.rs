@@ -107,7 +107,7 @@ impl PyReceived {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
+    pub(crate) fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
         match &*self.lock() {
             PayloadState::Held(held) => at(&held.object),
             PayloadState::Viewed(_) | PayloadState::Released => Err(closed(
