@@ -110,7 +110,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@# Programs and tests at a time, each with what it remembers; the shell names the files of a folder when it is checked.
 	@status=0; set -f; (for part in $(TYPED); do set +f; MYPYPATH=python:tests/link:tests/store \
 	mypy --no-error-summary --cache-dir .mypy_cache/programs $$part || exit; done) & \
-	(for part in $(TESTS); do set +f; MYPYPATH=python:tests:tests/c:tests/catalyst:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
+	(for part in $(TESTS); do set +f; MYPYPATH=python:tests:tests/c:tests/catalyst:tests/meshes:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
 	mypy --no-error-summary --cache-dir .mypy_cache/tests $(LAX) $$part || exit; done) || status=$$?; wait $$! && exit $$status
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi

@@ -28,6 +28,7 @@ ONE_THREAD = {"LP_NUM_THREADS": "1"}
 HANDOVER = Measure("catalyst_ms", "ms a step", more_is_better=False)
 SOLVER = Measure("solver_s", "s, of the solver", more_is_better=False)
 OWN_MEMORY = Measure("own_mb", "MB, of the solver alone", more_is_better=False)
+RESIDENT = Measure("resident_mb", "MB, resident, with libraries and pages of the pool", more_is_better=False)
 LAST_PICTURE = Measure("last_picture_s", "s behind the last step", more_is_better=False)
 FIRST_PICTURE = Measure("first_picture_step", "steps before the first picture", more_is_better=False)
 
@@ -55,7 +56,7 @@ def needs_pyvista() -> None:
 class WaveRun:
     """One run of the solver, and when each of its steps ended."""
 
-    def __init__(self, folder: Path, size: tuple[int, int], variables: dict[str, str]) -> None:
+    def __init__(self, folder: Path, size: tuple[int, int], variables: dict[str, str], points: int = POINTS) -> None:
         self.folder = folder
         self.environment = {
             **os.environ,
@@ -65,7 +66,7 @@ class WaveRun:
             **ONE_THREAD,
             **variables,
         }
-        self.command = [str(built() / "wave"), str(POINTS), *map(str, size)]
+        self.command = [str(built() / "wave"), str(points), *map(str, size)]
         self.step_ends: list[float] = []
 
     def run(self) -> Figures:
@@ -103,8 +104,8 @@ def in_folder(way: Callable[[Path, tuple[int, int]], Figures], size: tuple[int, 
     return run
 
 
-def alone(folder: Path, size: tuple[int, int]) -> Figures:
-    return WaveRun(folder, size, {}).run()
+def alone(folder: Path, size: tuple[int, int], points: int = POINTS) -> Figures:
+    return WaveRun(folder, size, {}, points).run()
 
 
 def through_files(folder: Path, size: tuple[int, int]) -> Figures:
@@ -129,7 +130,7 @@ def served(url: str) -> list[str]:
     return [str(program("junctura")), *words]
 
 
-def handed_over(folder: Path, size: tuple[int, int], options: str) -> Figures:
+def handed_over(folder: Path, size: tuple[int, int], options: str, points: int = POINTS) -> Figures:
     """Into a pool without readers."""
     url = f"unix:{folder}/pool"
     with subprocess.Popen(served(url), stdout=subprocess.PIPE, text=True) as server:
@@ -137,7 +138,7 @@ def handed_over(folder: Path, size: tuple[int, int], options: str) -> Figures:
         server.stdout.readline()
         try:
             variables = {"JUNCTURA_POOL": url, "JUNCTURA_CATALYST": options}
-            return WaveRun(folder, size, {"CATALYST_IMPLEMENTATION_NAME": "junctura", **variables}).run()
+            return WaveRun(folder, size, {"CATALYST_IMPLEMENTATION_NAME": "junctura", **variables}, points).run()
         finally:
             server.terminate()
 
@@ -197,7 +198,35 @@ def cases(bench: Bench) -> list[Case]:
         Check("in transit", at_most=2.0, measure=LAST_PICTURE),
         Check("in transit", at_most=max(1, size[0] // 10), measure=FIRST_PICTURE),
     ]
+    # A simulation of the size of those of the requirement, without viewers.
+    large = 2 * POINTS
+    memory = [
+        Contender(
+            "in transit",
+            "us",
+            awaited,
+            "all bytes",
+            ["wave", str(large), "4", "2"],
+            in_folder(lambda folder, size: handed_over(folder, size, "", large), (4, 2)),
+        ),
+        Contender(
+            "alone",
+            "limit",
+            "nothing",
+            "nothing",
+            ["wave", str(large), "4", "2"],
+            in_folder(lambda folder, size: alone(folder, size, large), (4, 2)),
+        ),
+    ]
     return [
+        Case(
+            "memory",
+            "what the solver has in memory, of 128 x 128 x 256 points",
+            RESIDENT,
+            memory,
+            [Check("in transit", at_most=1.05, times="alone")],
+            rounds_max=2,
+        ),
         Case("handover", "a step of 6.2 MB into the pool", HANDOVER, handovers, [Check("junctura", at_most=6.0)]),
         Case("ways", "each step is drawn", SOLVER, ways, checks, rounds_max=3),
     ]

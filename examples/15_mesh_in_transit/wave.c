@@ -271,8 +271,8 @@ int main(int count, char **words) {
     }
     /* Memory that is shared with the pool is counted apart from the solver's own. */
     if (solver.rank == 0)
-        printf("seconds %.3f catalyst_ms %.3f own_mb %.1f shared_mb %.1f\n", seconds() - start, 1e3 * handing / steps,
-               memory_mb("RssAnon"), memory_mb("RssShmem"));
+        printf("seconds %.3f catalyst_ms %.3f own_mb %.1f shared_mb %.1f resident_mb %.1f\n", seconds() - start,
+               1e3 * handing / steps, memory_mb("RssAnon"), memory_mb("RssShmem"), memory_mb("VmRSS"));
     node = conduit_node_create();
     catalyst_finalize(node);
     conduit_node_destroy(node);

@@ -12,8 +12,8 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from mesh_files import copy
-from random_meshes import random_mesh, with_fields
+from mesh_files import copy, differences
+from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
 from junctura.mesh import create, read
@@ -104,6 +104,51 @@ def test_other_files(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"nothing of this kind" * 100)
         with pytest.raises(junctura.Io, match=name):
             read(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["exo", "cgns"])
+def test_a_truncated_file(tmp_path: Path, ending: str) -> None:
+    """At many places: the netCDF library would read zeros behind the end."""
+    series = with_fields(1, one_block(7, "tet"), 2)
+    copy(series, create(tmp_path / f"whole.{ending}"))
+    whole, part = (tmp_path / f"whole.{ending}").read_bytes(), tmp_path / f"part.{ending}"
+    cuts = [1, 2, 3, *range(4, len(whole), max(1, len(whole) // 60))]
+    for cut in cuts:
+        part.write_bytes(whole[:-cut])
+        with pytest.raises((junctura.Corrupt, junctura.Io), match=f"part.{ending}"):
+            list(read(part))
+    part.write_bytes(whole)
+    assert differences(series, read(part)) == []
+
+
+@pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_truncated_file_of_each_classic_format(tmp_path: Path, form: str, steps: int) -> None:
+    """With none, one and several variables that have records."""
+    path = tmp_path / "a.exo"
+    with netCDF4.Dataset(path, "w", format=form) as file:  # type: ignore[arg-type]
+        file.title = "t"
+        for name, size in {"num_dim": 1, "num_nodes": 5, "time_step": None, "num_nod_var": 1, "len_name": 3}.items():
+            file.createDimension(name, size)
+        file.createVariable("coordx", "f4", ("num_nodes",))[...] = 1
+        if steps:
+            file.createVariable("time_whole", "f8", ("time_step",))[...] = np.arange(float(steps))
+            file.createVariable("name_nod_var", "S1", ("num_nod_var", "len_name"))[...] = b"T"
+            file.createVariable("vals_nod_var1", "f4", ("time_step", "num_nodes"))[...] = np.ones((steps, 5))
+    whole = path.read_bytes()
+    assert len(list(read(path))) == max(1, steps)
+    for cut in (1, 4, 9):
+        path.write_bytes(whole[:-cut])
+        with pytest.raises((junctura.Corrupt, junctura.Io), match=r"a\.exo"):
+            list(read(path))
+
+
+def test_a_version_with_other_numbers(tmp_path: Path) -> None:
+    copy(with_fields(1, one_block(1, "hex")), create(tmp_path / "a.cgns"))
+    with h5py.File(tmp_path / "a.cgns", "a") as file:
+        file["CGNSLibraryVersion/ data"][...] = 3.0
+    with pytest.raises(junctura.Unsupported, match="convert the file with cgnsupdate"):
+        read(tmp_path / "a.cgns")
 
 
 def claiming(path: Path, dimensions: dict[str, int | None], variables: dict[str, tuple[str, ...]]) -> None:

@@ -85,13 +85,16 @@ def test_pools_and_stores(tmp_path: Path, exodus: Path) -> None:
 
 def test_info(tmp_path: Path) -> None:
     series = with_fields(1, one_block(7, "hex"))
-    copy([replace(one, title="a cube") for one in series], create(tmp_path / "a.exo"))
+    ends = {"ends": MeshSet("vertex", "nodes", np.array([0, 5])), "one": MeshSet("element", "nodes", np.array([0]))}
+    copy([replace(one, title="a cube", sets=ends) for one in series], create(tmp_path / "a.exo"))
     done = mesh("info", tmp_path / "a.exo")
     count, points = series[0].blocks["only"].count, series[0].points["nodes"].count
     assert done.stdout.splitlines() == [
         "title   a cube",
         f"points  nodes: {points} in 3-D",
         f"block   only: {count} hex elements",
+        "set     ends: 2 points",
+        "set     one: 1 element",
         "field   temperature on nodes",
         *(f"field   velocity_{axis} on nodes" for axis in "xyz"),
         "field   p on only",

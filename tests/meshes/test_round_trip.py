@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,17 @@ from mesh_files import copy, differences, real_files
 from random_meshes import one_block, random_mesh, several_sets_of_points, with_fields
 
 import junctura
-from junctura.mesh import MeshField, MeshStep, PoolMeshReader, PoolMeshWriter, create, read
+from junctura.mesh import (
+    MeshBlock,
+    MeshField,
+    MeshPoints,
+    MeshSet,
+    MeshStep,
+    PoolMeshReader,
+    PoolMeshWriter,
+    create,
+    read,
+)
 
 SEEDS = range(30)
 
@@ -70,6 +81,61 @@ def test_what_exodus_has_of_grids_and_several_sets_of_points(tmp_path: Path, see
     fields = tuple(one for one in first.fields if one.on != name)
     series = [replace(first, blocks=blocks, sets={}, fields=fields)]
     assert any(line.endswith("missing in the first") for line in differences(series, read(tmp_path / "a.exo")))
+
+
+NAMES = (
+    "a/b",
+    "\u00fcn\u00ef \u00b0C",
+    "x" * 200,
+    "..",
+    "Title",
+    " indented",
+    "Junctura",
+    "q\"'\\n",
+    "TimeValues",
+    "GridCoordinates",
+)
+
+
+@pytest.mark.parametrize("endings", [("exo", "cgns", "exo"), ("cgns", "exo", "cgns")])
+def test_names_of_any_characters(pool: junctura.Pool, tmp_path: Path, endings: tuple[str, ...]) -> None:
+    """Of blocks, sets, fields and globals; also those that are names of nodes of a format, and times that go back."""
+    mesh = one_block(3, "hex")
+    block, count = mesh.blocks["only"], mesh.points["nodes"].count
+    rng = np.random.default_rng(1)
+    blocks = {name: replace(block, number=at) for at, name in enumerate(NAMES, 1)}
+    sets = {f"{name}!": MeshSet("vertex", "nodes", np.arange(at), number=at) for at, name in enumerate(NAMES, 1)}
+    series: list[MeshStep] = []
+    for time in (0.5, 0.5, -3.0):
+        fields = [MeshField(name, "vertex", "nodes", {"": rng.random(count)}) for name in NAMES]
+        fields += [MeshField(name, "element", name, {"": rng.random(block.count)}) for name in NAMES]
+        values = {name: rng.random(1) for name in NAMES}
+        shared = series[0] if series else MeshStep(mesh.points, blocks, sets, title="\u00e9tude")
+        series.append(replace(shared, fields=tuple(fields), step=len(series) + 1, time=time, globals=values))
+    copy(series, PoolMeshWriter(pool, "a"))
+    before: Iterable[MeshStep] = PoolMeshReader(pool, "case=a")
+    for at, ending in enumerate(endings):
+        copy(before, create(tmp_path / f"{at}.{ending}"))
+        before = read(tmp_path / f"{at}.{ending}")
+        assert differences(series, before) == []
+
+
+@pytest.mark.parametrize("ending", ["exo", "cgns"])
+def test_meshes_without_elements_or_points(tmp_path: Path, ending: str) -> None:
+    points = {"nodes": MeshPoints((np.arange(3.0), np.zeros(3), np.ones(3)))}
+    none = {"nodes": MeshPoints((np.empty(0), np.empty(0), np.empty(0)))}
+    empty = MeshBlock("nodes", "hex", ids=np.empty(0, np.int64))
+    field = MeshField("p", "element", "empty", {"": np.empty(0)})
+    for mesh in (
+        MeshStep(points, {}),
+        MeshStep(points, {"empty": empty}, fields=(field,), step=1, time=0.5),
+        MeshStep(none, {"empty": empty}),
+        MeshStep(
+            none, {"empty": empty}, fields=(MeshField("T", "vertex", "nodes", {"": np.empty(0)}),), step=1, time=0.5
+        ),
+    ):
+        copy([mesh], create(tmp_path / f"a.{ending}"))
+        assert differences([mesh], read(tmp_path / f"a.{ending}")) == []
 
 
 @real_files

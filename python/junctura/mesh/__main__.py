@@ -174,7 +174,8 @@ def _info(given: argparse.Namespace) -> int:
         dims = f" ({' x '.join(map(str, one['extents']))})" if "extents" in one else ""
         print(f"block   {one['name']}: {counted(one['elements'], one['shape'] + ' element')}{dims}")
     for one in described["sets"]:
-        print(f"set     {one['name']}: {counted(one['entries'], one['of'])}{' ' + one['kind'] if one['kind'] else ''}")
+        entries = counted(one["entries"], {"vertex": "point"}.get(one["of"], one["of"]))
+        print(f"set     {one['name']}: {entries}{' ' + one['kind'] if one['kind'] else ''}")
     for one in described["fields"]:
         components = f" ({', '.join(one['components'])})" if one["components"] else ""
         print(f"field   {one['name']} on {', '.join(one['on'])}{components}")

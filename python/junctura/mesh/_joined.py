@@ -1,4 +1,4 @@
-"""The form that a mesh has in an Exodus file: one set of points, and elements of one shape in each block.
+"""The form of a mesh in an Exodus file: one set of points, and elements of one shape in each block.
 
 Two meshes of which one has this form are compared in it: the form of the other is what both can express.
 """
@@ -50,7 +50,7 @@ class JoinedForm:
         self._sets = {name: self._set(one, whole, kept[one.association]) for name, one in whole.sets.items()}
 
     def mesh(self, mesh: MeshStep) -> MeshStep:
-        """Returns a step; all steps share points, blocks and sets."""
+        """Returns a step; steps share points, blocks and sets."""
         if self._split is not None:
             mesh = self._split.mesh(mesh)
         fields: list[MeshField] = []

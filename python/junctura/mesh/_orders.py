@@ -21,7 +21,7 @@ class MeshOrders:
         By name: entry `i` of the first is this entry of the second.
     positions
         For each point of the first mesh a number that points at the same position share. Files have such points where
-        blocks touch each other, and only elements tell them apart.
+        blocks touch each other, and only elements distinguish them.
 
     """
 

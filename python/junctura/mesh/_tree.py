@@ -24,6 +24,8 @@ _AXES = ("x", "y", "z")
 _INDICES = ("i", "j", "k")
 # Points of a grid that has positions along axes only.
 _GRID_MAX = 1 << 31
+# Bytes of the name of a field's node, which may get a number.
+_KEY_MAX = 240
 # Numbers that a tree may refer to, or that are made for it: so many, and so many times those that it has.
 _WORK_MIN = 1 << 26
 _WORK_TIMES = 16
@@ -134,9 +136,12 @@ def _named(fields: Sequence[MeshField], node: Any) -> Iterator[tuple[str, Node]]
         key = one.name
         if key in taken:
             key = f"{one.name}@{one.on}"
+        # A node has a name of limited length.
+        base = key if len(key.encode()) <= _KEY_MAX else "field"
+        key = base
         at = 2
         while key in taken:
-            key = f"{one.name}@{one.on}#{at}"
+            key = f"{base}#{at}"
             at += 1
         taken.add(key)
         yield key, ({} if key == one.name else {"name": one.name}) | node(one)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from junctura import _forks
-from junctura.errors import Corrupt
+from junctura.errors import Corrupt, Unsupported
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import (
     OWN,
@@ -99,6 +99,7 @@ class CgnsReader(FileMeshReader):
 
     def _begin(self) -> None:
         check_links(self.path, self._file, _forks.needed("h5py", "mesh").ExternalLink)
+        self._check_version()
         self._bases = list(children(self._file, "CGNSBase_t"))
         if not self._bases:
             raise Corrupt(self.path, "an HDF5 file without a CGNSBase_t is not a CGNS file")
@@ -107,6 +108,12 @@ class CgnsReader(FileMeshReader):
         self._static = self._read_static()
         self._static.check()
         self._note_unused()
+
+    def _check_version(self) -> None:
+        node = self._file.get("CGNSLibraryVersion")
+        if node is not None and " data" in node and 3.0 <= data(node, self.path).ravel()[0] < 3.1:
+            cause = "CGNS 3.0 numbers the types of elements as no other version does; convert the file with cgnsupdate"
+            raise Unsupported(self.path, cause)
 
     def _note_unused(self) -> None:
         """Notes the labels of nodes that this model cannot express."""
@@ -305,7 +312,12 @@ class CgnsReader(FileMeshReader):
                 arrays = {name: data(child, self.path).ravel() for name, child in children(node, "DataArray_t")}
                 times, numbers = arrays.pop("TimeValues", None), arrays.pop("IterationValues", None)
                 count = (times if times is not None else numbers if numbers is not None else np.empty(0)).size
-                values = {name: one for name, one in arrays.items() if one.size == count and one.dtype.kind in "if"}
+                own = json.loads(text(node[OWN])) if OWN in node else {}
+                values = {
+                    own.get(name, name): one
+                    for name, one in arrays.items()
+                    if one.size == count and one.dtype.kind in "if"
+                }
                 return [
                     (
                         index + 1 if numbers is None else int(numbers[index]),

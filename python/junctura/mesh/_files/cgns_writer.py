@@ -125,11 +125,19 @@ class CgnsWriter(FileMeshWriter):
             numbers = numbers.astype(np.int32)
         self._nodes.node(data, "IterationValues", "DataArray_t", numbers)
         self._nodes.node(self._base, "SimulationType", "SimulationType_t", "TimeAccurate")
+        short_names, own = NodeNames(), {}
+        for taken in ("TimeValues", "IterationValues", OWN):
+            short_names.short(taken)
         for name, values in self._globals.items():
-            if len(values) == count and len(name.encode()) <= 32 and "/" not in name and name not in data:
-                self._nodes.node(data, name, "DataArray_t", np.array(values))
-            else:
+            if len(values) != count:
                 self.left_out[f"global {name}"] = None
+                continue
+            short = short_names.short(name)
+            self._nodes.node(data, short, "DataArray_t", np.array(values))
+            if short != name:
+                own[short] = name
+        if own:
+            self._nodes.node(data, OWN, "Descriptor_t", json.dumps(own))
         for zone in self._zones.values():
             zone.write_pointers()
 

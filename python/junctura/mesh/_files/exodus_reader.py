@@ -16,6 +16,7 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
+from junctura.mesh._files.netcdf_header import ClassicFile
 from junctura.mesh._files.reading import FileMeshReader, check_count, check_links, check_size, check_storage, reading
 from junctura.mesh._joined import JOINED_POINTS
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
@@ -87,6 +88,7 @@ class ExodusReader(FileMeshReader):
 
     def _begin(self) -> None:
         self._file.set_auto_maskandscale(False)
+        self._classic = ClassicFile(self.path) if ClassicFile.is_one(self.path) else None
         if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
             raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
         check_size(self.path, "time_whole", 8 * self._count("time_step"))
@@ -273,17 +275,19 @@ class ExodusReader(FileMeshReader):
         variable = self._file.variables.get(name)
         if variable is None:
             raise Corrupt(self.path, f"the variable {name} is missing")
+        if self._classic is not None:
+            self._classic.check(name, index[0] if index else None)
         elements = math.prod(map(int, variable.shape[len(index) :]))
         check_size(self.path, name, elements * np.dtype(variable.dtype).itemsize)
         found: Array = variable[index or ...]
         return found
 
     def _names(self, name: str, count: int) -> list[str]:
-        """Returns texts that end with a NUL or spaces; empty ones if there are none."""
+        """Returns texts, which end with a NUL or spaces; empty ones if there are none."""
         if name not in self._file.variables:
             return [""] * count
         rows = self._get(name)
-        return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").strip() for row in rows]
+        return [b"".join(row.tolist()).partition(b"\0")[0].decode("utf-8", "replace").rstrip() for row in rows]
 
 
 def _opened(path: str, mode: str) -> Any:

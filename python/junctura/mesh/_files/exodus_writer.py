@@ -153,12 +153,16 @@ class ExodusWriter(FileMeshWriter):
         rank = max(map(len, axes), default=3)
         count = sum(points.count for points in mesh.points.values())
         self._file.createDimension("num_dim", rank)
-        self._file.createDimension("num_nodes", count)
-        self._file.createDimension("num_elem", sum(block.count for block in self._blocks.values()))
+        # A dimension of 0 would be one of records.
+        for name, size in {"num_nodes": count, "num_elem": sum(block.count for block in self._blocks.values())}.items():
+            if size:
+                self._file.createDimension(name, size)
+        self._put_names("coor_names", "num_dim", list("xyz"[:rank]))
+        if not count:
+            return
         for index, axis in enumerate("xyz"[:rank]):
             parts = [one[index] if index < len(one) else np.zeros(one[0].size) for one in axes]
             self._put(f"coord{axis}", self._word, ("num_nodes",), np.concatenate(parts))
-        self._put_names("coor_names", "num_dim", list("xyz"[:rank]))
         if any(points.ids is not None for points in mesh.points.values()):
             ids = [np.arange(1, one.count + 1) if one.ids is None else one.ids for one in mesh.points.values()]
             self._put("node_num_map", self._integer, ("num_nodes",), np.concatenate(ids))
@@ -177,7 +181,7 @@ class ExodusWriter(FileMeshWriter):
         self._put("eb_status", "i4", ("num_el_blk",), np.array([int(count > 0) for count in counts]))
         self._put("eb_prop1", "i4", ("num_el_blk",), numbers, name="ID")
         self._put_names("eb_names", "num_el_blk", list(blocks))
-        if any(block.ids is not None for block in blocks.values()):
+        if sum(counts) and any(block.ids is not None for block in blocks.values()):
             first = accumulate(counts, initial=1)
             ids = [
                 np.arange(start, start + block.count) if block.ids is None else block.ids
@@ -286,6 +290,8 @@ class ExodusWriter(FileMeshWriter):
     def _define_fields(self, mesh: MeshStep) -> None:
         found = [where for where, _ in _scalars(mesh.fields)]
         nodal = list(dict.fromkeys(name for kind, _, name in found if kind == "vertex"))
+        if "num_nodes" not in self._file.dimensions:
+            nodal = []
         self._put_names("name_nod_var", "num_nod_var", nodal)
         for at, name in enumerate(nodal, 1):
             self._file.createVariable(f"vals_nod_var{at}", self._word, ("time_step", "num_nodes"))

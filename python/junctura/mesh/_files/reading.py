@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from typing import Any
 from junctura.errors import Corrupt, Error, Io, LimitExceeded, TooLarge, Unsupported
 from junctura.mesh._model import MeshStep
 
+# Errors of parts that are missing, or have another form.
+_DAMAGE = (
+    *(AttributeError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError),
+    struct.error,
+)
 # Values may be compressed, but not beyond this.
 _RATIO_MAX = 1024
 _SMALL = 16 << 20
@@ -30,7 +36,16 @@ def reading(path: str) -> Iterator[None]:
         raise Io(path, error.strerror or str(error)) from error
     except MemoryError as error:
         raise TooLarge(path, f"there is not enough memory: {error}") from error
-    except (AttributeError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        struct.error,
+    ) as error:
         raise Corrupt(path, f"{type(error).__name__}: {error}") from error
 
 
