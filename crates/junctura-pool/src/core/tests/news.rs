@@ -159,8 +159,14 @@ fn events_of_objects_and_clients_keep_their_order() {
         let prefix = format!("{number}: ");
         let told: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix(&prefix)).collect();
         assert_eq!(told.len(), 6, "{told:?}");
-        let kinds: Vec<_> = told.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
-        assert_eq!(kinds, ["offered", "superseded", "offered", "withdrawn", "left", "joined"]);
+        let kinds: Vec<_> = told
+            .iter()
+            .map(|line| line.split(' ').next().unwrap_or_default())
+            .collect();
+        assert_eq!(
+            kinds,
+            ["offered", "superseded", "offered", "withdrawn", "left", "joined"]
+        );
     }
 }
 
@@ -185,7 +191,14 @@ fn a_follow_that_ends_when_it_has_caught_up_receives_what_was_visible() {
         lines.extend(world.heard(c));
     }
     let told: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("50: ")).collect();
-    let due = ["began v3", "got n1 v1  first", "got n2 v2  first", "got n3 v3  first", "live", "got n4 v4 "];
+    let due = [
+        "began v3",
+        "got n1 v1  first",
+        "got n2 v2  first",
+        "got n3 v3  first",
+        "live",
+        "got n4 v4 ",
+    ];
     assert_eq!(told[..6], due, "{told:?}");
     assert!(told[6].starts_with("Closed"), "{told:?}");
 }

@@ -30,6 +30,7 @@ pub fn pending_news(core: &Core) -> Vec<PendingNews> {
             requests: left
                 .filter_map(|&id| exchange.asked.interests.still(Some(id)).and_then(request))
                 .collect(),
+            turns: news.left.len(),
             sequence: object.and_then(|id| exchange.objects.get(id)).map(|one| one.sequence),
             event,
         }
@@ -52,7 +53,8 @@ impl ObjectExchange {
         let mut may = self.config.told_at_once.max(1);
         let mut later = LaterInterests::default();
         for &interest in matched {
-            if self.asked.interests.is_met(interest) {
+            // It may have ended just now.
+            if self.asked.interests.get(interest).is_none() || self.asked.interests.is_met(interest) {
                 continue;
             }
             let client = self.asked.interests.standing[interest as usize].client;
@@ -169,7 +171,8 @@ impl ClientRequests {
     ) -> Option<UntoldNews> {
         let bytes = size_of::<ClientNews>() + left.capacity() * size_of::<InterestId>();
         if self.clients.weigh_asked(client, bytes).is_err() {
-            let cause = "its interests have not received too many objects and events; it has too many that match the same";
+            let cause =
+                "its interests have not received too many objects and events; it has too many that match the same";
             fx.disconnect(client, &Error::new(Code::LimitExceeded, "client", cause));
             return Some(news);
         }
