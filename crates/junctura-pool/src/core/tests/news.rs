@@ -244,3 +244,24 @@ fn a_client_whose_interests_fall_behind_too_far_is_disconnected() {
     let told = told_in_turns(&mut world, one, "got n");
     assert_eq!(told.iter().sum::<usize>(), 200);
 }
+
+#[test]
+fn a_client_with_very_much_news_leaves() {
+    let mut world = telling(1);
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=50 {
+        world.follow(c, number, |_| {});
+    }
+    for number in 1..=10_000 {
+        world.offer(p, number, &format!("n{number}"), "", 0);
+    }
+    assert!(world.core.exchange.asked.clients.selector_bytes > 4 << 20);
+    let mut turns = 0;
+    while world.core.wind_down(world.now, c, &mut world.fx) {
+        turns += 1;
+        assert!(turns < 100);
+    }
+    world.leave(c);
+    assert!(!world.core.is_delivering());
+    assert_eq!(world.core.exchange.asked.clients.selector_bytes, 0);
+}

@@ -116,7 +116,8 @@ impl Core {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
-        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        // Without requests, the rest belongs to news that its interests have not received.
+        let is_little = state.pending.is_empty() || (state.pending.len() <= REQUESTS_MAX && bytes_left == 0);
         if is_little
             && state
                 .pending
