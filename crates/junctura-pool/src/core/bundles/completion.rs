@@ -9,12 +9,11 @@ use junctura_wire::body::{WireFailure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
-use super::dropped::{DroppedMembers, DroppedSums};
+use super::dropped::{DroppedMembers, drop_later, drop_member};
 use super::{BundlePhase, StagedMember};
 use crate::Effects;
 use crate::core::bundles::BundleTable;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::deferred::DeferredPart;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{ObjectRetention, ObjectState, RetainedUntil};
@@ -223,7 +222,7 @@ impl ObjectExchange {
             );
             self.bundles.end_openers(&mut self.asked, one, by, why, fx);
         }
-        self.drop_members(root, &tree, fx);
+        drop_members(self, root, &tree, fx);
         for one in tree {
             self.bundles.forget_aborted(&mut self.asked.timers, one);
         }
@@ -235,39 +234,6 @@ impl ObjectExchange {
                 .count_openers(&mut self.asked.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
-    }
-
-    /// Drops the staged objects of a tree, or of a part of one; in turns if they are many.
-    fn drop_members(&mut self, root: u64, tree: &[u64], fx: &mut impl Effects) {
-        let is_whole = tree.first() == Some(&root);
-        let sums = self.bundles.sums_of(tree);
-        let is_much = sums.objects > self.config.changed_at_once as u64;
-        let Some(top) = self.bundles.table.get_mut(&root) else {
-            return;
-        };
-        if is_much && is_whole {
-            let (members, sorted) = (std::mem::take(&mut top.members), std::mem::take(&mut top.sorted));
-            return self.drop_later(sums, DroppedMembers::of_tree(members, sorted));
-        }
-        let within: BTreeSet<u64> = tree.iter().copied().collect();
-        let mut staged = top.members.take_if(|member| within.contains(&member.bundle));
-        staged.sort_unstable_by_key(|(_, member)| member.object);
-        if is_much {
-            staged.reverse();
-            return self.drop_later(sums, DroppedMembers::of(staged));
-        }
-        self.memory.freed.gathers = true;
-        for (key, member) in staged {
-            self.drop_member(key, &member, fx);
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-    }
-
-    fn drop_later(&mut self, sums: DroppedSums, members: DroppedMembers) {
-        self.bundles.dropped.objects += sums.objects;
-        self.bundles.dropped.bytes += sums.bytes;
-        self.deferred.go_on_later(DeferredPart::Drop(Box::new(members)));
     }
 
     /// Aborts all bundles of a draining pool: an incomplete bundle can no longer be completed.
@@ -294,6 +260,33 @@ impl ObjectExchange {
             }
         }
     }
+}
+
+/// Drops the staged objects of a tree, or of a part of one; in turns if they are many.
+fn drop_members(exchange: &mut ObjectExchange, root: u64, tree: &[u64], fx: &mut impl Effects) {
+    let is_whole = tree.first() == Some(&root);
+    let sums = exchange.bundles.sums_of(tree);
+    let is_much = sums.objects > exchange.config.changed_at_once as u64;
+    let Some(top) = exchange.bundles.table.get_mut(&root) else {
+        return;
+    };
+    if is_much && is_whole {
+        let (members, sorted) = (std::mem::take(&mut top.members), std::mem::take(&mut top.sorted));
+        return drop_later(exchange, &sums, DroppedMembers::of_tree(members, sorted));
+    }
+    let within: BTreeSet<u64> = tree.iter().copied().collect();
+    let mut staged = top.members.take_if(|member| within.contains(&member.bundle));
+    staged.sort_unstable_by_key(|(_, member)| member.object);
+    if is_much {
+        staged.reverse();
+        return drop_later(exchange, &sums, DroppedMembers::of(staged));
+    }
+    exchange.memory.freed.gathers = true;
+    for (key, member) in staged {
+        drop_member(exchange, key, &member, fx);
+    }
+    exchange.memory.freed.gathers = false;
+    exchange.memory.freed.tell(fx);
 }
 
 impl BundleTable {

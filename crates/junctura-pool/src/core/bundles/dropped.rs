@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::StagedMember;
 use crate::Effects;
 use crate::core::bundles::BundleTable;
+use crate::core::deferred::DeferredPart;
 use crate::core::exchange::ObjectExchange;
 use crate::core::objects::key_table::ByKey;
 
@@ -44,6 +45,18 @@ impl DroppedMembers {
         }
     }
 
+    /// Drops one more member. Returns whether there was one.
+    pub(in crate::core) fn drop_next(&mut self, exchange: &mut ObjectExchange, fx: &mut impl Effects) -> bool {
+        let Some((key, member)) = self.take_next() else {
+            return false;
+        };
+        exchange.bundles.dropped.objects -= 1;
+        exchange.bundles.dropped.bytes -= exchange.objects[member.object].length;
+        drop_member(exchange, key, &member, fx);
+        exchange.memory.came_free = true;
+        true
+    }
+
     fn take_next(&mut self) -> Option<(u128, StagedMember)> {
         while let Some((_, key)) = self.sorted.pop_first() {
             if let Some(member) = self.members.remove(key) {
@@ -66,23 +79,16 @@ impl DroppedMembers {
     }
 }
 
-impl ObjectExchange {
-    /// Drops one more member of an aborted bundle. Returns whether there was one.
-    pub(in crate::core) fn drop_next(&mut self, dropped: &mut DroppedMembers, fx: &mut impl Effects) -> bool {
-        let Some((key, member)) = dropped.take_next() else {
-            return false;
-        };
-        self.bundles.dropped.objects -= 1;
-        self.bundles.dropped.bytes -= self.objects[member.object].length;
-        self.drop_member(key, &member, fx);
-        self.memory.came_free = true;
-        true
-    }
+pub(super) fn drop_member(exchange: &mut ObjectExchange, key: u128, member: &StagedMember, fx: &mut impl Effects) {
+    exchange.bundles.unpin(&exchange.objects, &exchange.memory, key, member);
+    exchange.drop_staged(member.object, fx);
+}
 
-    pub(super) fn drop_member(&mut self, key: u128, member: &StagedMember, fx: &mut impl Effects) {
-        self.bundles.unpin(&self.objects, &self.memory, key, member);
-        self.drop_staged(member.object, fx);
-    }
+/// Leaves the members of an aborted bundle for later turns.
+pub(super) fn drop_later(exchange: &mut ObjectExchange, sums: &DroppedSums, members: DroppedMembers) {
+    exchange.bundles.dropped.objects += sums.objects;
+    exchange.bundles.dropped.bytes += sums.bytes;
+    exchange.deferred.go_on_later(DeferredPart::Drop(Box::new(members)));
 }
 
 impl BundleTable {

@@ -6,6 +6,7 @@ use crate::core::engine::Core;
 use crate::core::engine::draining::refuse_next;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::objects::index::HiddenObjects;
 use crate::core::objects::key_table::KeyEntry;
@@ -27,7 +28,7 @@ impl Core {
             return;
         }
         let exchange = &mut self.exchange;
-        exchange.tell_more(fx);
+        NewsTeller::of(exchange).tell_more(fx);
         for _ in 0..exchange.deferred.may_deliver.min(exchange.deferred.delivering.len()) {
             if exchange.deferred.may_deliver == 0 {
                 break;
@@ -112,7 +113,7 @@ impl Core {
             DeferredPart::Owe(id) => self.owe_next(*id, fx),
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
-            DeferredPart::Drop(members) => self.exchange.drop_next(members, fx),
+            DeferredPart::Drop(members) => members.drop_next(&mut self.exchange, fx),
             DeferredPart::Refuse(next) => {
                 self.drain.refuses = refuse_next(&mut self.exchange.asked, next, fx);
                 self.drain.refuses

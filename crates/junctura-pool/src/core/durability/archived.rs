@@ -50,9 +50,13 @@ impl Core {
                 Some(reason) => {
                     exchange.asked.count.unarchived += 1;
                     let place = ArchiveState { location: None, reason };
-                    exchange
-                        .asked
-                        .tell_about_object_where(&mut exchange.objects, object, events::UNARCHIVED, place, fx);
+                    exchange.asked.tell_about_object_where(
+                        &mut exchange.objects,
+                        object,
+                        events::UNARCHIVED,
+                        place,
+                        fx,
+                    );
                     exchange
                         .durability
                         .end_durable(&mut exchange.asked, object, Some(reason), fx);

@@ -191,7 +191,8 @@ pub(in crate::core) fn refuse_request(asked: &mut ClientRequests, client: u32, r
 
 /// Refuses a demand that waits, and has not been met, since the pool drains.
 fn refuse_demand(asked: &mut ClientRequests, id: u32, fx: &mut impl Effects) {
-    let Some(StandingInterest::Demand(waiting)) = asked.interests.get(id).filter(|_| !asked.interests.is_met(id)) else {
+    let Some(StandingInterest::Demand(waiting)) = asked.interests.get(id).filter(|_| !asked.interests.is_met(id))
+    else {
         return;
     };
     let (client, request) = (waiting.client, waiting.request);

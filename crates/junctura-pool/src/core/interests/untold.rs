@@ -78,7 +78,10 @@ impl UntoldQueues {
 
     /// Returns the client whose turn it is.
     pub(in crate::core) fn next_client(&mut self) -> Option<u32> {
-        let after = self.last.checked_add(1).and_then(|from| self.queues.range(from..).next());
+        let after = self
+            .last
+            .checked_add(1)
+            .and_then(|from| self.queues.range(from..).next());
         let (&client, _) = after.or_else(|| self.queues.first_key_value())?;
         self.last = client;
         Some(client)
@@ -126,6 +129,8 @@ pub struct PendingNews {
     pub client: u32,
     /// Their requests, in the order of their turns.
     pub requests: Vec<u64>,
+    /// The number of turns: an interest that has ended since takes one, too.
+    pub turns: usize,
     /// The version that the news are about, if they are about an object.
     pub sequence: Option<u64>,
     /// The event: one bit of [`junctura_wire::body::events`].

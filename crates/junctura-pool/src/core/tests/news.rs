@@ -159,8 +159,14 @@ fn events_of_objects_and_clients_keep_their_order() {
         let prefix = format!("{number}: ");
         let told: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix(&prefix)).collect();
         assert_eq!(told.len(), 6, "{told:?}");
-        let kinds: Vec<_> = told.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
-        assert_eq!(kinds, ["offered", "superseded", "offered", "withdrawn", "left", "joined"]);
+        let kinds: Vec<_> = told
+            .iter()
+            .map(|line| line.split(' ').next().unwrap_or_default())
+            .collect();
+        assert_eq!(
+            kinds,
+            ["offered", "superseded", "offered", "withdrawn", "left", "joined"]
+        );
     }
 }
 
@@ -185,7 +191,14 @@ fn a_follow_that_ends_when_it_has_caught_up_receives_what_was_visible() {
         lines.extend(world.heard(c));
     }
     let told: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("50: ")).collect();
-    let due = ["began v3", "got n1 v1  first", "got n2 v2  first", "got n3 v3  first", "live", "got n4 v4 "];
+    let due = [
+        "began v3",
+        "got n1 v1  first",
+        "got n2 v2  first",
+        "got n3 v3  first",
+        "live",
+        "got n4 v4 ",
+    ];
     assert_eq!(told[..6], due, "{told:?}");
     assert!(told[6].starts_with("Closed"), "{told:?}");
 }
@@ -230,4 +243,25 @@ fn a_client_whose_interests_fall_behind_too_far_is_disconnected() {
     world.leave(many);
     let told = told_in_turns(&mut world, one, "got n");
     assert_eq!(told.iter().sum::<usize>(), 200);
+}
+
+#[test]
+fn a_client_with_very_much_news_leaves() {
+    let mut world = telling(1);
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=50 {
+        world.follow(c, number, |_| {});
+    }
+    for number in 1..=10_000 {
+        world.offer(p, number, &format!("n{number}"), "", 0);
+    }
+    assert!(world.core.exchange.asked.clients.selector_bytes > 4 << 20);
+    let mut turns = 0;
+    while world.core.wind_down(world.now, c, &mut world.fx) {
+        turns += 1;
+        assert!(turns < 100);
+    }
+    world.leave(c);
+    assert!(!world.core.is_delivering());
+    assert_eq!(world.core.exchange.asked.clients.selector_bytes, 0);
 }

@@ -439,7 +439,10 @@ fn an_aborted_bundle_has_ended_at_once_and_frees_its_members_in_turns() {
     world.ask(p, 32, Request::Abort(1));
     assert_eq!(world.heard(p), ["32: done 4"]);
     let stat = world.core.stat();
-    assert_eq!((stat.bundles.staged, stat.bundles.open, stat.bundles.aborted), (0, 0, 2));
+    assert_eq!(
+        (stat.bundles.staged, stat.bundles.open, stat.bundles.aborted),
+        (0, 0, 2)
+    );
     // The same again, while its members have yet to be freed.
     world.open(q, 1, "b", 2);
     world.stage(q, 2, 1, "a", "new");
@@ -461,7 +464,9 @@ fn an_aborted_bundle_has_ended_at_once_and_frees_its_members_in_turns() {
 #[test]
 fn a_key_of_an_aborted_bundle_is_free_where_a_schema_rejects_a_second_object() {
     let mut world = World::rejecting();
-    world.core.change_config(|config| (config.changed_at_once, config.leaving_at_once) = (0, 1));
+    world
+        .core
+        .change_config(|config| (config.changed_at_once, config.leaving_at_once) = (0, 1));
     let p = world.join("p");
     world.open(p, 1, "b", 10);
     world.stage(p, 2, 1, "a", "");

@@ -10,6 +10,7 @@ use crate::core::clients::client::{ClientAccess, ClientPeer, ClientRow, HeldDeli
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
@@ -115,7 +116,8 @@ impl Core {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
-        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        // Without requests, the rest belongs to news that its interests have not received.
+        let is_little = state.pending.is_empty() || (state.pending.len() <= REQUESTS_MAX && bytes_left == 0);
         if is_little
             && state
                 .pending
@@ -174,7 +176,7 @@ impl Core {
         self.exchange.begin(now);
         self.abandon_all(client, fx);
         if has_much_news {
-            self.exchange.forget_news(client, HELD_MAX, fx);
+            NewsTeller::of(&mut self.exchange).forget(client, HELD_MAX, fx);
             self.follow_up(fx);
             return true;
         }
@@ -211,7 +213,7 @@ impl Core {
         self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
         let exchange = &mut self.exchange;
-        exchange.forget_news(client, usize::MAX, fx);
+        NewsTeller::of(exchange).forget(client, usize::MAX, fx);
         let Some(state) = exchange.asked.clients.table.remove(&client) else {
             return;
         };

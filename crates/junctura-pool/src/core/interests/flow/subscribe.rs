@@ -7,7 +7,7 @@ use junctura_wire::body::{BundlePeer, EventBody, RequirementName, SubscribeReque
 use crate::Effects;
 use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::interests::flow::tell::owned_event;
+use crate::core::interests::flow::tell::{owned_event, tell_all};
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::subscribe::{ArchiveState, LATER, SubscriptionState};
 use crate::core::memory::weight::FAIR_BYTES;
@@ -211,7 +211,7 @@ impl ClientRequests {
                 reason: reason.into(),
                 ..about
             });
-            return self.tell_all(&watchers, &happened, fx);
+            return tell_all(self, &watchers, &happened, fx);
         }
         for id in watchers {
             if !self.hears(id, event, fx) {

@@ -30,6 +30,7 @@ pub fn pending_news(core: &Core) -> Vec<PendingNews> {
             requests: left
                 .filter_map(|&id| exchange.asked.interests.still(Some(id)).and_then(request))
                 .collect(),
+            turns: news.left.len(),
             sequence: object.and_then(|id| exchange.objects.get(id)).map(|one| one.sequence),
             event,
         }
@@ -40,43 +41,53 @@ pub fn pending_news(core: &Core) -> Vec<PendingNews> {
         .collect()
 }
 
-impl ObjectExchange {
+/// Tells the interests of an exchange what they are to receive.
+pub(in crate::core) struct NewsTeller<'a> {
+    exchange: &'a mut ObjectExchange,
+}
+
+impl<'a> NewsTeller<'a> {
+    pub(in crate::core) fn of(exchange: &'a mut ObjectExchange) -> Self {
+        Self { exchange }
+    }
+
     /// Passes a new visible object to interests: to the others in turns of their clients.
     pub(in crate::core) fn tell_of_object(&mut self, matched: &[u32], object: u32, fx: &mut impl Effects) {
-        if self.asked.may_tell_at_once(matched.len()) {
+        if self.exchange.asked.may_tell_at_once(matched.len()) {
             for &interest in matched {
-                self.satisfy(interest, object, events::OFFERED, fx);
+                self.exchange.satisfy(interest, object, events::OFFERED, fx);
             }
             return;
         }
-        let mut may = self.config.told_at_once.max(1);
+        let mut may = self.exchange.config.told_at_once.max(1);
         let mut later = LaterInterests::default();
         for &interest in matched {
-            if self.asked.interests.is_met(interest) {
+            // It may have ended just now.
+            if self.exchange.asked.interests.get(interest).is_none() || self.exchange.asked.interests.is_met(interest) {
                 continue;
             }
-            let client = self.asked.interests.standing[interest as usize].client;
-            if may > 0 && !self.asked.untold.has(client) {
+            let client = self.exchange.asked.interests.standing[interest as usize].client;
+            if may > 0 && !self.exchange.asked.untold.has(client) {
                 may -= 1;
-                self.satisfy(interest, object, events::OFFERED, fx);
+                self.exchange.satisfy(interest, object, events::OFFERED, fx);
             } else {
-                later.push(client, self.asked.interests.refer(interest));
+                later.push(client, self.exchange.asked.interests.refer(interest));
             }
         }
         for (client, left) in later.into_clients() {
-            self.objects[object].holders += 1;
+            self.exchange.objects[object].holders += 1;
             let news = UntoldNews::Object(object);
-            if let Some(refused) = self.asked.tell_later(client, news, left, fx) {
-                self.let_news_go(&refused, fx);
+            if let Some(refused) = self.exchange.asked.tell_later(client, news, left, fx) {
+                self.let_go(&refused, fx);
             }
         }
     }
 
     /// Passes news of earlier events to interests: to as many as one event may.
     pub(in crate::core) fn tell_more(&mut self, fx: &mut impl Effects) {
-        let mut may = self.config.told_at_once.max(1);
+        let mut may = self.exchange.config.told_at_once.max(1);
         while may > 0
-            && let Some(client) = self.asked.untold.next_client()
+            && let Some(client) = self.exchange.asked.untold.next_client()
         {
             let part = PART.min(may);
             may -= part - self.tell_some(client, part, fx);
@@ -86,7 +97,7 @@ impl ObjectExchange {
     /// Passes news to so many interests of a client. Returns how many fewer there were.
     fn tell_some(&mut self, client: u32, mut part: usize, fx: &mut impl Effects) -> usize {
         while part > 0
-            && let Some(mut news) = self.asked.untold.take(client)
+            && let Some(mut news) = self.exchange.asked.untold.take(client)
         {
             while part > 0
                 && let Some(interest) = news.left.pop()
@@ -95,22 +106,22 @@ impl ObjectExchange {
                 part -= 1;
             }
             if news.left.is_empty() {
-                self.asked.clients.weigh_asked_no_more(client, news.bytes);
-                self.let_news_go(&news.news, fx);
+                self.exchange.asked.clients.weigh_asked_no_more(client, news.bytes);
+                self.let_go(&news.news, fx);
             } else {
-                self.asked.untold.put_back(client, news);
+                self.exchange.asked.untold.put_back(client, news);
             }
         }
         part
     }
 
     fn tell_one(&mut self, news: &UntoldNews, interest: InterestId, fx: &mut impl Effects) {
-        let Some(id) = self.asked.interests.still(Some(interest)) else {
+        let Some(id) = self.exchange.asked.interests.still(Some(interest)) else {
             return;
         };
-        self.asked.interests.standing[id as usize].untold -= 1;
+        self.exchange.asked.interests.standing[id as usize].untold -= 1;
         match news {
-            &UntoldNews::Object(object) => self.satisfy(id, object, events::OFFERED, fx),
+            &UntoldNews::Object(object) => self.exchange.satisfy(id, object, events::OFFERED, fx),
             UntoldNews::Later {
                 object,
                 event,
@@ -121,33 +132,34 @@ impl ObjectExchange {
                     location: location.as_deref(),
                     reason,
                 };
-                self.asked
-                    .tell_subscription_where(&self.objects, id, *object, *event, place, fx);
+                self.exchange
+                    .asked
+                    .tell_subscription_where(&self.exchange.objects, id, *object, *event, place, fx);
             }
-            UntoldNews::Other(happened) => self.asked.tell_if_heard(id, happened, fx),
+            UntoldNews::Other(happened) => tell_if_heard(&mut self.exchange.asked, id, happened, fx),
         }
     }
 
     /// Forgets news that its interests have received: they keep the object no longer.
-    fn let_news_go(&mut self, news: &UntoldNews, fx: &mut impl Effects) {
+    fn let_go(&mut self, news: &UntoldNews, fx: &mut impl Effects) {
         match *news {
             UntoldNews::Object(object) => {
-                self.objects[object].holders -= 1;
-                self.settle_in_turn(object, fx);
+                self.exchange.objects[object].holders -= 1;
+                self.exchange.settle_in_turn(object, fx);
             }
-            UntoldNews::Later { object, .. } => self.objects.unwatch(object),
+            UntoldNews::Later { object, .. } => self.exchange.objects.unwatch(object),
             UntoldNews::Other(_) => {}
         }
     }
 
     /// Forgets so many of the news of a client that leaves.
-    pub(in crate::core) fn forget_news(&mut self, client: u32, count: usize, fx: &mut impl Effects) {
+    pub(in crate::core) fn forget(&mut self, client: u32, count: usize, fx: &mut impl Effects) {
         for _ in 0..count {
-            let Some(news) = self.asked.untold.take(client) else {
+            let Some(news) = self.exchange.asked.untold.take(client) else {
                 return;
             };
-            self.asked.clients.weigh_asked_no_more(client, news.bytes);
-            self.let_news_go(&news.news, fx);
+            self.exchange.asked.clients.weigh_asked_no_more(client, news.bytes);
+            self.let_go(&news.news, fx);
         }
     }
 }
@@ -169,7 +181,8 @@ impl ClientRequests {
     ) -> Option<UntoldNews> {
         let bytes = size_of::<ClientNews>() + left.capacity() * size_of::<InterestId>();
         if self.clients.weigh_asked(client, bytes).is_err() {
-            let cause = "its interests have not received too many objects and events; it has too many that match the same";
+            let cause =
+                "its interests have not received too many objects and events; it has too many that match the same";
             fx.disconnect(client, &Error::new(Code::LimitExceeded, "client", cause));
             return Some(news);
         }
@@ -222,34 +235,39 @@ impl ClientRequests {
             }
         }
     }
+}
 
-    /// Sends an event that is not about an object to those of these subscriptions that are for it: to the others in turns
-    /// of their clients.
-    pub(in crate::core) fn tell_all(&mut self, watchers: &[u32], happened: &EventBody<'static>, fx: &mut impl Effects) {
-        let mut may = self.config.told_at_once.max(1);
-        let mut later = LaterInterests::default();
-        for &id in watchers {
-            if !self.interests.is_subscribed(id, happened.event) {
-                continue;
-            }
-            let client = self.interests.standing[id as usize].client;
-            if may > 0 && !self.untold.has(client) {
-                may -= 1;
-                self.tell_if_heard(id, happened, fx);
-            } else {
-                later.push(client, self.interests.refer(id));
-            }
+/// Sends an event that is not about an object to those of these subscriptions that are for it: to the others in turns
+/// of their clients.
+pub(in crate::core) fn tell_all(
+    asked: &mut ClientRequests,
+    watchers: &[u32],
+    happened: &EventBody<'static>,
+    fx: &mut impl Effects,
+) {
+    let mut may = asked.config.told_at_once.max(1);
+    let mut later = LaterInterests::default();
+    for &id in watchers {
+        if !asked.interests.is_subscribed(id, happened.event) {
+            continue;
         }
-        for (client, left) in later.into_clients() {
-            let news = UntoldNews::Other(Box::new(happened.clone()));
-            _ = self.tell_later(client, news, left, fx);
+        let client = asked.interests.standing[id as usize].client;
+        if may > 0 && !asked.untold.has(client) {
+            may -= 1;
+            tell_if_heard(asked, id, happened, fx);
+        } else {
+            later.push(client, asked.interests.refer(id));
         }
     }
+    for (client, left) in later.into_clients() {
+        let news = UntoldNews::Other(Box::new(happened.clone()));
+        _ = asked.tell_later(client, news, left, fx);
+    }
+}
 
-    fn tell_if_heard(&mut self, id: u32, happened: &EventBody<'_>, fx: &mut impl Effects) {
-        if self.hears(id, happened.event, fx) {
-            self.count.events += u64::from(self.interests.tell(id, happened.clone(), fx));
-        }
+fn tell_if_heard(asked: &mut ClientRequests, id: u32, happened: &EventBody<'_>, fx: &mut impl Effects) {
+    if asked.hears(id, happened.event, fx) {
+        asked.count.events += u64::from(asked.interests.tell(id, happened.clone(), fx));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::core::engine::Core;
 use crate::core::engine::timers::TimerQueue;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::flow::demand_probe::{DeclinedOffer, not_wanted};
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::memory::spill::TierState;
@@ -267,7 +268,7 @@ impl ObjectExchange {
             }
             matched.truncate(others);
         }
-        self.tell_of_object(&matched, id, fx);
+        NewsTeller::of(self).tell_of_object(&matched, id, fx);
         self.asked.interests.matched = matched;
     }
 
