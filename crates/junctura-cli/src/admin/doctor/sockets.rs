@@ -308,7 +308,7 @@ mod tests {
         let _alive = UnixListener::bind(folder.path().join("run/alive.sock")).unwrap();
         let findings = left_behind(&machine);
         assert_eq!(levels(&findings), [FindingLevel::Ok, FindingLevel::Warn]);
-        assert!(findings[0].found.starts_with("alive ") && findings[1].found.starts_with("dead:"));
+        assert!(findings[0].found.ends_with(": alive") && findings[1].found.starts_with("dead:"));
     }
 
     #[test]
