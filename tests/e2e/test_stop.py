@@ -57,7 +57,7 @@ def test_what_is_owed_is_received_first(bare: Shell) -> None:
     server, pool, requirement = owing(bare)
     stop = bare.start("pool", "stop")
     wait_for_the_drain(pool)
-    assert bare.stat()["draining"] == {"owed": 1}
+    assert bare.stat()["draining"] == {"owed": 1, "undelivered": 0}
     assert "1 still owed" in bare.text("pool", "stat")
     assert "draining" in bare.error(5, "ls")
     with pytest.raises(junctura.Closed):
@@ -123,6 +123,57 @@ def test_a_reader_that_is_owed_something_can_connect_while_it_drains(bare: Shell
         assert [bytes(obj) for obj in follow] == [b"payload"]
     code, _, said = stop.end()
     assert (code, server.end()[0]) == (0, 0), said
+
+
+def test_a_follow_receives_what_was_visible(bare: Shell) -> None:
+    server = bare.serve()
+    with connect(bare) as reader, connect(bare) as producer:
+        follow = reader.follow(window=1)
+        for number in range(20):
+            producer.offer(b"payload", name=f"{number:02}")
+        stop = bare.start("pool", "stop")
+        received = [next(follow)["name"] for _ in range(20)]
+        with pytest.raises(junctura.Closed):
+            next(follow)
+        assert received == [f"{number:02}" for number in range(20)]
+    assert stop.end()[0] == 0
+    assert server.end()[0] == 0
+
+
+def test_a_follow_that_reads_nothing_is_not_waited_for_and_reports_what_it_missed(bare: Shell) -> None:
+    server = bare.serve("--stuck-after", "200ms")
+    with connect(bare) as reader:
+        follow = reader.follow(window=1, gaps="yield")
+        for name in "abc":
+            put(bare, name)
+        with next(follow) as first:
+            assert first["name"] == "a"
+            stop = bare.run("pool", "stop").stderr.decode()
+        assert "has ended" in stop
+        gap = next(follow)
+        assert isinstance(gap, junctura.Gap)
+        assert gap.reason == "stopped"
+        assert [item["name"] for item in gap.items] == ["b", "c"]
+        with pytest.raises(junctura.Closed):
+            next(follow)
+    code, _, said = server.end()
+    assert code == 0
+    assert "2 objects were not delivered to follows" in said
+
+
+def test_a_stop_names_the_follows_that_it_waits_for_and_a_time_ends_the_wait(bare: Shell) -> None:
+    server = bare.serve()
+    with connect(bare) as reader:
+        follow = reader.follow(window=1)
+        for name in "abc":
+            put(bare, name)
+        with next(follow):
+            stop = bare.start("pool", "stop", "--timeout", "2s")
+            assert "released 2 of follows; after 2s it ends" in stop.said()
+            code, _, said = stop.end()
+    assert code == 4
+    assert 'follows "" (2)' in said
+    assert server.end()[0] == 0
 
 
 def test_a_second_signal_does_not_wait(bare: Shell) -> None:

@@ -2,17 +2,15 @@
 //!
 //! If such a command started a server, a mistyped name would be hidden.
 
-use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool, Result};
 use junctura_model::nearest;
 use junctura_terminal::interrupt::InterruptFlag;
-use junctura_transport::ServerAddress;
+use junctura_transport::{ServerAddress, is_served, served_in};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::read;
@@ -132,27 +130,6 @@ impl AbsentServer {
         };
         format!("no server runs there; {served}{meant}")
     }
-}
-
-/// Whether a server accepts connections at this socket.
-fn is_served(socket: &Path) -> bool {
-    !matches!(UnixStream::connect(socket), Err(error)
-        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
-}
-
-/// Returns the names in this folder that are served, in alphabetical order.
-fn served_in(folder: &Path) -> Vec<String> {
-    let Ok(entries) = folder.read_dir() else {
-        return Vec::new();
-    };
-    let mut served: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sock") && is_served(path))
-        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
-        .collect();
-    served.sort_unstable();
-    served
 }
 
 #[cfg(test)]

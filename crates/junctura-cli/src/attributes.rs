@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use junctura::{Code, Error, Given, ListOptions, Pool, Result, Schema};
-use junctura_model::mars;
 use junctura_model::selector::SelectorContext;
 use junctura_model::selector::slips::{self, pictured};
+use junctura_model::{mars, nearest};
 
 use crate::today::today;
 
@@ -39,7 +39,8 @@ pub(crate) fn given(pairs: &[AttributePair]) -> impl Iterator<Item = (&str, Give
 /// `InvalidSelector` for a request that none of the pool's schemas can read.
 pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
     let selector = selector_for(arguments, || pool.schemas())?;
-    note_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists));
+    let others = || others_of(pool);
+    note_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists), others);
     Ok(selector)
 }
 
@@ -49,7 +50,8 @@ pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
 /// `InvalidSelector` also for a probable mistake.
 pub(crate) fn selector_of_present(arguments: &[String], pool: &Pool) -> Result<String> {
     let selector = selector_for(arguments, || pool.schemas())?;
-    refuse_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists))?;
+    let others = || others_of(pool);
+    refuse_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists), others)?;
     Ok(selector)
 }
 
@@ -63,9 +65,19 @@ fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
     Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 
+/// Attributes that objects of the pool have and no schema declares.
+fn others_of(pool: &Pool) -> Vec<String> {
+    pool.reasons().undeclared_attributes().unwrap_or_default()
+}
+
 /// Prints the probable mistakes of a selector.
-pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
-    for slip in slips::of(selector, schemas, &SelectorContext { today: today() }, exists) {
+pub(crate) fn note_slips(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
+) {
+    for slip in slips::of(selector, schemas, &SelectorContext { today: today() }, exists, others) {
         say!("junctura: {}", slip.cause());
     }
 }
@@ -76,16 +88,25 @@ pub(crate) fn refuse_slips(
     selector: &str,
     schemas: &[Arc<Schema>],
     exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
 ) -> Result<()> {
     let context = SelectorContext { today: today() };
-    let found = slips::of(selector, schemas, &context, exists);
+    let found = slips::of(selector, schemas, &context, exists, others);
     found.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// As [`note_slips`], for attributes that resemble no declared one, after a search without a result.
-pub(crate) fn note_unknown(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
-    for name in undeclared(selector, schemas) {
-        let is_near = schemas.iter().any(|schema| schema.nearest_name(&name).is_some());
+/// As [`note_slips`], for attributes that resemble no other one, after a search without a result.
+pub(crate) fn note_unknown(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
+) {
+    let unknown = undeclared(selector, schemas);
+    let others = if unknown.is_empty() { Vec::new() } else { others() };
+    for name in unknown {
+        let is_near = schemas.iter().any(|schema| schema.nearest_name(&name).is_some())
+            || nearest(others.iter().map(String::as_str), &name).is_some();
         if !is_near && matches!(exists(&format!("exists({name})")), Ok(false)) {
             say!("junctura: no object has the attribute {name:?}, and no schema declares it");
         }
@@ -94,7 +115,8 @@ pub(crate) fn note_unknown(selector: &str, schemas: &[Arc<Schema>], exists: impl
 
 /// As [`note_unknown`], for a pool.
 pub(crate) fn note_unknown_in(pool: &Pool, selector: &str) -> Result<()> {
-    note_unknown(selector, &pool.schemas()?, |exists| is_in_pool(pool, exists));
+    let others = || others_of(pool);
+    note_unknown(selector, &pool.schemas()?, |exists| is_in_pool(pool, exists), others);
     Ok(())
 }
 

@@ -92,8 +92,8 @@ const TASKS: [(&str, &[&str]); 6] = [
 /// Sends reports of the program to standard error: warnings, or the level of `JUNCTURA_LOG`. An existing logger of this
 /// process stays as it is.
 pub fn log() {
-    // Commands report mistakes in selectors themselves.
-    let default = "warn,junctura::selector=off";
+    // Commands report mistakes of users themselves.
+    let default = "warn,junctura::selector=off,junctura::open=off";
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| default.into());
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -77,6 +77,15 @@ impl BehindArguments {
     }
 }
 
+/// Opens a pool, whose server may be started for that, and prints the probable mistakes.
+pub(crate) fn open_noted(builder: PoolBuilder) -> Result<Pool> {
+    let pool = builder.open()?;
+    for mistake in pool.reasons().opening_mistakes() {
+        say!("junctura: {mistake}");
+    }
+    Ok(pool)
+}
+
 impl PoolArguments {
     /// Returns a builder for the pool; a server of `unix:NAME` is started if none runs.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
@@ -85,7 +94,7 @@ impl PoolArguments {
 
     /// Connects to the pool, and starts its server if none runs; waits there end with Ctrl-C.
     pub(crate) fn connect(&self, interrupt: &InterruptFlag, name: &str) -> Result<Pool> {
-        interrupt.watch(self.builder(name)).open()
+        open_noted(interrupt.watch(self.builder(name)))
     }
 
     /// Connects to a pool that is served.

@@ -34,6 +34,7 @@ pub use buffers::outbox::Outbox;
 pub use carrier::{Carrier, PeerCredentials, ReceiveResult, SendResult};
 pub use listening::address::{ServerAddress, ServerName};
 pub use listening::listener::ServerListener;
+pub use listening::served::{is_served, served_in};
 pub use local::{IncomingSide, LocalCarrier, OutgoingSide};
 #[cfg(feature = "conformance")]
 pub use ring::HostileWriter;

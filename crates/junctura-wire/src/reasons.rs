@@ -15,7 +15,7 @@ pub const WAIT_KINDS: [&str; 8] = [
 ];
 
 /// Causes of waits: [`WaitingRequest::because`].
-pub const WAIT_CAUSES: [&str; 15] = [
+pub const WAIT_CAUSES: [&str; 16] = [
     "nothing_matches",
     "staged",
     "offer_waits",
@@ -31,6 +31,7 @@ pub const WAIT_CAUSES: [&str; 15] = [
     "unsealed",
     "nested",
     "enclosing",
+    "followers",
 ];
 
 /// What keeps an object in memory: [`ExplainedObject::because`].

@@ -23,7 +23,7 @@ use crate::connection::address::lacks_feature;
 use crate::connection::address::open_upstream;
 use crate::connection::address::{PoolAddress, RemoteSettings};
 use crate::connection::handshake::ClientIntroduction;
-use crate::pool::{Pool, open_pool};
+use crate::pool::{Pool, note_mistakes, open_pool};
 #[cfg(feature = "embedded")]
 use crate::start::start;
 
@@ -643,11 +643,14 @@ impl PoolBuilder {
         #[cfg(feature = "embedded")]
         if let (true, PoolAddress::Here(address)) = (self.start, &place) {
             return match open() {
-                Err(error) if error.code() == Code::Unavailable => start(address, &self.server, &self.schemas, open),
-                opened => opened,
+                Err(error) if error.code() == Code::Unavailable => {
+                    let (pool, hint) = start(address, &self.server, &self.schemas, open)?;
+                    Ok(note_mistakes(pool, hint))
+                }
+                opened => opened.map(|pool| note_mistakes(pool, None)),
             };
         }
-        open()
+        open().map(|pool| note_mistakes(pool, None))
     }
 }
 

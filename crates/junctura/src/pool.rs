@@ -1,7 +1,7 @@
 //! The pool handle: cheap to clone, shared by threads, usable after a fork.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use junctura_model::{Result, Schema};
 
@@ -71,6 +71,8 @@ struct SharedPool {
     arrays: OpenArrays,
     plans: PlanCache,
     connection: ProcessConnection,
+    /// See [`crate::PoolReasons::opening_mistakes`].
+    mistakes: OnceLock<Vec<String>>,
 }
 
 impl Pool {
@@ -437,8 +439,48 @@ pub(crate) fn open_pool(
             arrays: OpenArrays::default(),
             plans: PlanCache::default(),
             connection: ProcessConnection::new(connection),
+            mistakes: OnceLock::new(),
         }),
     })
+}
+
+/// Notes the probable mistakes in how a pool was opened, and reports them as warnings of `tracing`. `hint`: that of the start of a server.
+pub(crate) fn note_mistakes(pool: Pool, hint: Option<String>) -> Pool {
+    let differing = differing_schemas(&pool).unwrap_or_default();
+    let mistakes = pool
+        .shared
+        .mistakes
+        .get_or_init(|| hint.into_iter().chain(differing).collect());
+    for mistake in mistakes {
+        tracing::warn!(target: "junctura::open", pool = pool.url(), "{mistake}");
+    }
+    pool
+}
+
+/// Returns the differences between the client's schemas and those of the server.
+fn differing_schemas(pool: &Pool) -> Result<Vec<String>> {
+    let connection = pool.connection()?;
+    let schemas = &connection.greeting.schemas;
+    let own = pool.shared.introduction.schemas.iter();
+    // A name alone means the pool's schema of this name.
+    let own = own.filter(|own| Schema::builtin(own.name()).is_none_or(|builtin| builtin != **own));
+    let differing = own.filter_map(|own| {
+        let served = schemas.get(schemas.position(own.name())?)?;
+        let differences = own.differences(served);
+        (!differences.is_empty()).then(|| {
+            format!(
+                "schema {} of this client (here) differs from that of the pool (there), which applies: {}",
+                own.name(),
+                differences.join("; ")
+            )
+        })
+    });
+    Ok(differing.collect())
+}
+
+/// See [`crate::PoolReasons::opening_mistakes`].
+pub(crate) fn opening_mistakes(pool: &Pool) -> Vec<String> {
+    pool.shared.mistakes.get().cloned().unwrap_or_default()
 }
 
 /// Clones of one pool are equal. Two pools that were opened separately differ: they are two clients.

@@ -13,8 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use junctura_model::{Code, Error, Result};
-use junctura_transport::ServerAddress;
+use junctura_model::{Code, Error, Result, nearest};
+use junctura_transport::{ServerAddress, served_in};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::retry_on_intr;
 
@@ -30,7 +30,8 @@ const IDLE_TIME: &str = "10s";
 /// A server that exits at the same time makes the start of the next one fail; a few attempts suffice.
 const ATTEMPTS: usize = 3;
 
-/// Starts a server unless another process has, and calls `connect`.
+/// Starts a server unless another process has, and calls `connect`. Returns a hint, too, if a server was started here and a pool with a
+/// similar name is served.
 ///
 /// # Errors
 /// `Unavailable` if no program is found or it did not start; those of `connect`.
@@ -39,15 +40,36 @@ pub(crate) fn start<T>(
     settings: &ServerSettings,
     schemas: &[SchemaOrigin],
     connect: impl Fn() -> Result<T>,
-) -> Result<T> {
+) -> Result<(T, Option<String>)> {
     let _turn = take_turn(address)?;
+    let mut hint = None;
     for _ in 1..ATTEMPTS {
         match connect() {
-            Err(error) if error.code() == Code::Unavailable => run(address, settings, schemas)?,
-            other => return other,
+            Err(error) if error.code() == Code::Unavailable => {
+                hint = similar_name(address);
+                run(address, settings, schemas)?;
+            }
+            other => return other.map(|opened| (opened, hint)),
         }
     }
-    connect()
+    connect().map(|opened| (opened, hint))
+}
+
+/// Returns a hint if a pool with a similar name is served: the name may be misspelled.
+fn similar_name(address: &ServerAddress) -> Option<String> {
+    let socket = address.path().filter(|_| matches!(address, ServerAddress::Named(_)))?;
+    let name = socket.file_stem()?.to_str()?;
+    let served = served_in(socket.parent()?);
+    let near = nearest_name(served.iter().map(String::as_str), name)?;
+    Some(format!(
+        "no pool {address} was served, so one was started; did you mean unix:{near}?"
+    ))
+}
+
+/// Names that differ in digits alone are those of a series: `member-1`, `member-2`.
+fn nearest_name<'a>(served: impl Iterator<Item = &'a str>, name: &str) -> Option<&'a str> {
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    nearest(served.filter(|other| letters(other) != letters(name)), name)
 }
 
 /// Waits until no other process is about to start this server. Closing the file releases the lock.

@@ -18,8 +18,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Stop the server of a pool
 ///
-/// The server refuses new offers and clients, and exits when everything that requirements are owed was received. All objects in its
-/// memory are lost then. The command waits for the exit; after Ctrl-C it ends, and the server continues to drain.
+/// The server refuses new offers and clients, and exits when everything that requirements are owed was received. Follows without
+/// a requirement receive what is visible, as long as they release something at least every 10 s. All objects in the memory of the
+/// server are lost then. The command waits for the exit; after Ctrl-C it ends, and the server continues to drain.
 /// With --timeout or --now the server exits although objects were not received. To limit only the wait of this command, use
 /// timeout(1).
 #[derive(Args, Debug)]
@@ -93,7 +94,7 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>, limit: Option<Durati
     }
 }
 
-/// Returns the objects that requirements are owed, by the counters of a server; empty: none.
+/// Returns the objects that requirements are owed and follows have yet to receive, by the counters of a server; empty: none.
 fn still_owed(stat: &Value) -> String {
     let count = |one: &Value, name: &str| one[name].as_u64().unwrap_or_default();
     let mut named = 0;
@@ -126,6 +127,10 @@ fn still_owed(stat: &Value) -> String {
     if unnamed > 0 {
         left.push(format!("{unnamed} of requirements without a name"));
     }
+    let undelivered = count(&stat["draining"], "undelivered");
+    if undelivered > 0 {
+        left.push(format!("{undelivered} of follows"));
+    }
     left.join(", ")
 }
 
@@ -139,6 +144,7 @@ mod tests {
     fn what_requirements_are_owed_is_named() {
         let stat = json!({
             "interests": {"owed": 7},
+            "draining": {"owed": 7, "undelivered": 4},
             "named_requirements": [
                 {"name": "a", "owed": 0, "group": null, "reader": null},
                 {"name": "b", "owed": 2, "group": null, "reader": {"pid": 1}},
@@ -149,7 +155,7 @@ mod tests {
         assert_eq!(
             still_owed(&stat),
             "2 of requirement b, 1 of requirement c, which nothing reads, 3 of group d, which has no members, \
-             1 of requirements without a name"
+             1 of requirements without a name, 4 of follows"
         );
         assert_eq!(still_owed(&Value::Null), "");
     }

@@ -166,20 +166,30 @@ pub(crate) fn open(url: &str) -> Result<Store> {
 /// Returns one selector of all arguments, as [`crate::attributes::selector_of_present`] for a pool.
 pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
     let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
-    refuse_slips(&selector, store.schemas(), |exists| is_in_store(store, exists))?;
+    refuse_slips(
+        &selector,
+        store.schemas(),
+        |exists| is_in_store(store, exists),
+        Vec::new,
+    )?;
     Ok(selector)
 }
 
 /// Returns one selector of all arguments for future commits, as [`crate::attributes::selector`] for a pool.
 pub(crate) fn selector_of_coming(arguments: &[String], store: &Store) -> Result<String> {
     let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
-    note_slips(&selector, store.schemas(), |exists| is_in_store(store, exists));
+    note_slips(
+        &selector,
+        store.schemas(),
+        |exists| is_in_store(store, exists),
+        Vec::new,
+    );
     Ok(selector)
 }
 
 /// As [`note_unknown`], for a store.
 pub(crate) fn note_unknown_in(store: &Store, selector: &str) {
-    note_unknown(selector, store.schemas(), |exists| is_in_store(store, exists));
+    note_unknown(selector, store.schemas(), |exists| is_in_store(store, exists), Vec::new);
 }
 
 fn is_in_store(store: &Store, selector: &str) -> Result<bool> {

@@ -57,6 +57,69 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// Returns all differences between two schemas but those of documentation, in words, with this schema's side first. Schemas with
+    /// equal fingerprints may differ in what happens to a repeated key, in retention, durability, and in attributes outside the key.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// let text = "{name: runs, key: {dataset: [run], collocation: [], element: [step]}, \
+    ///             attributes: {run: {type: string}, step: {type: integer}}}";
+    /// let served = Schema::parse_yaml(text)?;
+    /// let own = Schema::parse_yaml(&text.replace("runs,", "runs, same_key: supersede,"))?;
+    /// assert_eq!(own.differences(&served), ["same_key: supersede here, reject there"]);
+    /// assert!(own.first_difference(&served).is_none());
+    /// # Ok::<(), junctura_model::Error>(())
+    /// ```
+    #[must_use]
+    pub fn differences(&self, other: &Schema) -> Vec<String> {
+        let (ours, theirs) = (self.properties(), other.properties());
+        let value = |properties: &[(String, String)], name: &str| {
+            let found = properties.iter().find(|(other, _)| other == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let added = theirs.iter().filter(|(name, _)| value(&ours, name).is_none());
+        let names = ours.iter().chain(added).map(|(name, _)| name);
+        let difference = |name: &String| match (value(&ours, name), value(&theirs, name)) {
+            (Some(here), Some(there)) if here == there => None,
+            (Some(here), Some(there)) => Some(format!("{name}: {here} here, {there} there")),
+            (Some(_), None) => Some(format!("{name}: here, but not there")),
+            (None, _) => Some(format!("{name}: there, but not here")),
+        };
+        names.filter_map(difference).collect()
+    }
+
+    /// Returns the lines of its file without documentation, each with its name.
+    fn properties(&self) -> Vec<(String, String)> {
+        let mut bare = self.clone();
+        bare.doc.clear();
+        for attribute in &mut bare.attributes {
+            attribute.doc.clear();
+        }
+        let mut properties: Vec<(String, String)> = Vec::new();
+        let mut section = String::new();
+        for line in bare.to_yaml().lines() {
+            match (line.strip_prefix("  "), line.strip_suffix(':')) {
+                (None, Some(name)) => name.clone_into(&mut section),
+                (Some(inner), _) if inner.starts_with("- ") => match properties.last_mut() {
+                    Some((name, rules)) if *name == section => *rules = format!("{rules} {inner}"),
+                    _ => properties.push((section.clone(), inner.to_owned())),
+                },
+                (inner, _) => {
+                    let (name, value) = inner.unwrap_or(line).split_once(": ").unwrap_or((line, ""));
+                    let name = match inner {
+                        Some(_) if section == "attributes" => format!("attribute {name}"),
+                        Some(_) => format!("{section} {name}"),
+                        None => name.to_owned(),
+                    };
+                    properties.push((name, value.to_owned()));
+                }
+            }
+        }
+        properties
+    }
+}
+
 /// The properties of a key attribute on which identity depends.
 struct KeyEssence<'a>(&'a Attribute);
 

@@ -113,7 +113,27 @@ fn the_fingerprint_covers_the_key_and_nothing_else() {
         let other = changed(from, to);
         assert_eq!(other.fingerprint(), schema.fingerprint(), "{to}");
         assert_eq!(schema.first_difference(&other), None);
+        assert_eq!(schema.differences(&other).is_empty(), to.starts_with("doc"), "{to}");
     }
+    let other = changed(
+        "name: small\n",
+        "name: small\nretention: {released: 1}\nsame_key: supersede\n",
+    );
+    assert_eq!(
+        schema.differences(&other),
+        [
+            "same_key: reject here, supersede there",
+            "retention: withdrawn here, {released: 1} there"
+        ]
+    );
+    let other = changed("note: {type: list of string}", "more: {type: bool}");
+    assert_eq!(
+        schema.differences(&other),
+        [
+            "attribute note: here, but not there",
+            "attribute more: there, but not here"
+        ]
+    );
     for (from, to, what) in [
         (
             "name: small",

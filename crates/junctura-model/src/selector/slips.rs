@@ -1,17 +1,20 @@
 //! Probable mistakes in a selector that is valid: attributes and values that no object has.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use super::{SelectorContext, SelectorSet, explain_error};
 use crate::error::{Code, Error, Result};
 use crate::record::check_allowed;
 use crate::schema::{Attribute, Schema};
+use crate::slip::nearest;
 use crate::text::quote;
 
 /// Returns the probable mistakes of a selector. Objects of an open schema may have any attributes with any text, so a misspelled
 /// selector is valid and matches nothing.
 ///
-/// - Each attribute that no schema declares and no object has, but that resembles a declared one.
+/// - Each attribute that no schema declares and no object has, but that resembles a declared one, or one of `others`: attributes
+///   that objects have and no schema declares. `others` is called at most once, if an attribute resembles no declared one.
 /// - A value that no schema allows which declares its attribute, and that no object has.
 /// - A value that the schema cannot read which declares all attributes of the selector, where no object of an open schema has them.
 #[must_use]
@@ -20,19 +23,9 @@ pub fn of(
     schemas: &[Arc<Schema>],
     context: &SelectorContext,
     exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
 ) -> Vec<Error> {
-    let mut slips = Vec::new();
-    for name in undeclared(selector, schemas, context) {
-        let near = schemas
-            .iter()
-            .find_map(|schema| Some((schema.nearest_name(&name)?, schema.name())));
-        if let Some((near, schema)) = near
-            && matches!(exists(&format!("exists({name})")), Ok(false))
-        {
-            let cause = format!("no object has the attribute {name:?}; did you mean {near} (schema {schema})?");
-            slips.push(Error::new(Code::InvalidSelector, "selector", cause));
-        }
-    }
+    let mut slips = misspelled(selector, schemas, context, &exists, others);
     // In the schema of an FDB, parameters are numbers.
     let has_numbers = |schema: &Arc<Schema>| schema.find("param").is_some() && schema.find("paramId").is_none();
     if schemas.iter().any(|schema| schema.find("paramId").is_some())
@@ -47,6 +40,32 @@ pub fn of(
     slips.extend(disallowed(selector, schemas, context, &exists));
     slips.extend(misread(selector, schemas, context, exists));
     slips
+}
+
+/// Returns the attributes that no object has, and that resemble one of a schema or of an object.
+fn misspelled(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    context: &SelectorContext,
+    exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
+) -> Vec<Error> {
+    let others = LazyCell::new(others);
+    let meant = |name: &String| {
+        let declared = |schema: &Arc<Schema>| {
+            let near = schema.nearest_name(name)?;
+            Some(format!("{near} (schema {})", schema.name()))
+        };
+        let declared = schemas.iter().find_map(declared);
+        if !matches!(exists(&format!("exists({name})")), Ok(false)) {
+            return None;
+        }
+        let near = declared.or_else(|| nearest(others.iter().map(String::as_str), name).map(str::to_owned))?;
+        let cause = format!("no object has the attribute {name:?}; did you mean {near}?");
+        Some(Error::new(Code::InvalidSelector, "selector", cause))
+    };
+    let names = undeclared(selector, schemas, context);
+    names.iter().filter_map(meant).collect()
 }
 
 /// Returns the values that no schema allows which declares their attribute, and that no object has.
@@ -184,6 +203,29 @@ mod tests {
     }
 
     #[test]
+    fn an_attribute_that_only_objects_have_is_suggested() {
+        let free = Schema::builtin("free").unwrap();
+        let causes = |selector: &str, others: &[&str]| -> Vec<String> {
+            let others = || others.iter().map(|&name| name.to_owned()).collect();
+            let found = of(
+                selector,
+                std::slice::from_ref(&free),
+                &SelectorContext::default(),
+                |asked| Ok(asked == "exists(level)"),
+                others,
+            );
+            found.iter().map(|slip| slip.cause().to_owned()).collect()
+        };
+        assert_eq!(
+            causes("stpe=6,name=a", &["step", "level"]),
+            ["no object has the attribute \"stpe\"; did you mean step?"]
+        );
+        assert_eq!(causes("nme=a", &["nmes"]).len(), 1, "a declared one comes first");
+        assert_eq!(causes("stpe=6", &["run"]), [""; 0]);
+        assert_eq!(causes("level=1,run=6", &["levels", "step"]), [""; 0]);
+    }
+
+    #[test]
     fn a_value_that_no_declaring_schema_allows_is_a_mistake() {
         let schema = |name: &str, values: &str| {
             let text = format!(
@@ -195,7 +237,13 @@ mod tests {
         let free = Schema::builtin("free").unwrap();
         let schemas = [schema("cfd", "p, u, v"), free, schema("other", "p, q")];
         let causes = |selector: &str, is_there: bool| -> Vec<String> {
-            let slips = of(selector, &schemas, &SelectorContext::default(), |_| Ok(is_there));
+            let slips = of(
+                selector,
+                &schemas,
+                &SelectorContext::default(),
+                |_| Ok(is_there),
+                Vec::new,
+            );
             slips.iter().map(|slip| slip.cause().to_owned()).collect()
         };
         assert_eq!(

@@ -55,6 +55,9 @@ const FLUSHED_BYTES_MAX: u64 = 4 << 20;
 const LEFT_MAX: usize = 4;
 /// Postponed work is done when no client has sent anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
+/// How long a server that ends waits for a client to take what is queued for it, after the client has taken something.
+const SENDING_TIME_MAX: Duration = Duration::from_secs(1);
+const SENT_EVERY: Duration = Duration::from_millis(1);
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -265,8 +268,15 @@ impl Server {
     pub fn run(mut self) -> Result<()> {
         let ended = self.serve_until_the_end();
         if ended.is_ok() {
+            let left = self.core.tell_undelivered(&mut self.world);
+            if left > 0 {
+                tracing::warn!("{left} objects were not delivered to follows");
+            }
             while self.world.is_touched() {
                 self.flush();
+            }
+            if self.core.ending().is_some() {
+                self.send_rest();
             }
             self.announce_end();
         }
@@ -275,6 +285,27 @@ impl Server {
         }
         drop(self.listener);
         ended
+    }
+
+    /// Sends what is queued for clients, as long as they take something.
+    fn send_rest(&mut self) {
+        let mut written_at = Instant::now();
+        loop {
+            let waiting: Vec<u32> = self.world.unsent().collect();
+            let is_urgent = ServerStopper::is_urgent(&self.wakeup);
+            if waiting.is_empty() || is_urgent || written_at.elapsed() >= SENDING_TIME_MAX {
+                return;
+            }
+            std::thread::sleep(SENT_EVERY);
+            let before = self.world.traffic.bytes_written;
+            waiting.into_iter().for_each(|client| self.world.touch(client));
+            while self.world.is_touched() {
+                self.flush();
+            }
+            if self.world.traffic.bytes_written > before {
+                written_at = Instant::now();
+            }
+        }
     }
 
     /// Sends each client the reason why its connection ends, as far as it takes it at once.
@@ -409,7 +440,7 @@ impl Server {
         let (now, timeout) = (self.now(), self.options.drain_timeout);
         self.core.drain(now, Some(timeout), &mut self.world);
         if self.core.ending().is_none() {
-            tracing::warn!(?timeout, "draining: requirements are still owed objects");
+            tracing::warn!(?timeout, "draining: consumers have yet to receive objects");
         }
     }
 
@@ -421,7 +452,7 @@ impl Server {
             if self.core.ending().is_some() {
                 tracing::warn!("ending: {names} disconnected");
             } else {
-                tracing::warn!("draining: {names} disconnected, and requirements are still owed objects");
+                tracing::warn!("draining: {names} disconnected, and consumers have yet to receive objects");
             }
         }
     }

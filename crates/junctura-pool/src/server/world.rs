@@ -78,6 +78,15 @@ impl ServerEffects {
         Some(client)
     }
 
+    /// Returns the clients that have not taken everything that is queued for them.
+    pub(super) fn unsent(&self) -> impl Iterator<Item = u32> {
+        let unsent = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| !connection.outbox.is_empty());
+        unsent.map(|(&client, _)| client)
+    }
+
     /// Whether a connection is to be flushed.
     pub(super) fn is_touched(&self) -> bool {
         !self.flushed.is_empty() || !self.receivers.is_empty() || !self.others.is_empty()

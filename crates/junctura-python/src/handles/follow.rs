@@ -339,7 +339,10 @@ fn gap_error(py: Python<'_>, gap: &Py<PyGap>) -> PyResult<PyErr> {
         [one] => one.bind(py).getattr("key")?.extract()?,
         _ => format!("{} objects", shown.__len__()),
     };
-    let cause = format!("{} before it could be given", shown.reason);
+    let cause = match shown.reason.as_str() {
+        "stopped" => "the server ended before they were delivered".to_owned(),
+        reason => format!("{reason} before it could be given"),
+    };
     let raised = raise(py, &junctura::Error::new(Code::Gone, subject, cause));
     raised.value(py).setattr("gap", gap)?;
     Ok(raised)

@@ -43,7 +43,7 @@ impl PySnapshot {
     /// Warns of probable mistakes in a selector that nothing matches.
     fn warn_of_mistakes(&self, py: Python<'_>, selector: &str) -> PyResult<()> {
         let exists = |asked: &str| Ok(!self.inner.list(asked)?.is_empty());
-        let found = py.detach(|| slips::of(selector, &self.schemas, &SelectorContext::default(), exists));
+        let found = py.detach(|| slips::of(selector, &self.schemas, &SelectorContext::default(), exists, Vec::new));
         found.iter().try_for_each(|slip| warn(py, selector, slip.cause()))
     }
 }

@@ -290,6 +290,7 @@ impl Model {
             query: query.clone(),
             window: *window,
             in_flight: 0,
+            progress: 0,
             via,
             joined: None,
             until_live: *until_live,

@@ -12,7 +12,13 @@ pub(super) struct Draining {
     until: Option<u64>,
     /// How it ended: whether something was left.
     left: Option<bool>,
+    began: u64,
+    /// Follows without a requirement for which the end waits: they had objects in their queue when it began.
+    follows: Vec<Number>,
 }
+
+/// A reader that releases nothing for this time no longer delays the end.
+const PATIENCE_MAX: u64 = 10_000_000_000;
 
 impl Model {
     /// Whether it takes nothing new.
@@ -76,7 +82,14 @@ impl Model {
             draining.until = draining.until.into_iter().chain(until).min();
             return;
         }
-        self.draining = Some(Draining { until, left: None });
+        let plain = |going: &Going| matches!(going, Going::Follow(one) if one.via.is_none() && one.has_queue());
+        let follows = self.going.iter().filter(|(_, going)| plain(going));
+        self.draining = Some(Draining {
+            until,
+            left: None,
+            began: self.now,
+            follows: follows.map(|(&number, _)| number).collect(),
+        });
         self.give_up_all();
         let waiting: Vec<Number> = self
             .going
@@ -103,13 +116,44 @@ impl Model {
         }
     }
 
+    /// Before an event: follows that were given everything, or whose reader is stuck, no longer delay the end.
+    pub(super) fn forget_last_follows(&mut self) {
+        let Some(draining) = &self.draining else { return };
+        let patience = self.rules.stuck_after_ns.min(PATIENCE_MAX);
+        let waits = |number: &&Number| match self.going.get(*number) {
+            Some(Going::Follow(one)) => one.has_queue() && one.progress.max(draining.began) + patience > self.now,
+            _ => false,
+        };
+        let follows = draining.follows.iter().filter(waits).copied().collect();
+        if let Some(draining) = &mut self.draining {
+            draining.follows = follows;
+        }
+    }
+
+    /// When a follow no longer delays the end.
+    pub(super) fn last_follows_due(&self) -> Option<u64> {
+        let draining = self.draining.as_ref().filter(|draining| draining.left.is_none())?;
+        let is_owed = |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty());
+        if self.going.values().any(is_owed) || self.is_owing() {
+            return None;
+        }
+        let patience = self.rules.stuck_after_ns.min(PATIENCE_MAX);
+        let due = |number: &Number| match self.going.get(number) {
+            Some(Going::Follow(one)) if one.has_queue() => one.progress.max(draining.began) + patience,
+            _ => self.now,
+        };
+        draining.follows.iter().map(due).min()
+    }
+
     /// It is over when nothing is owed any more, or when its time is; the requests to stop get the matching answer.
     pub(super) fn end_drain(&mut self) {
         let is_owed =
             |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());
         let (now, left) = (self.now, self.going.values().any(is_owed));
-        let goes_on = left || self.is_owing() || self.has_untold() || self.refuses_later();
+        let goes_on = self.is_owing() || self.has_untold() || self.refuses_later();
         let Some(draining) = &mut self.draining else { return };
+        let left = left || !draining.follows.is_empty();
+        let goes_on = left || goes_on;
         if draining.left.is_none() && goes_on && draining.until.is_none_or(|until| until > now) {
             return;
         }

@@ -162,6 +162,7 @@ impl Model {
             .chain(times)
             .chain(lapses)
             .chain(self.drain_deadline())
+            .chain(self.last_follows_due())
             .chain(self.bundle_deadlines())
             .chain(self.disk.paused_until())
             .min()

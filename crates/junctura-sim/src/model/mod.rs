@@ -217,6 +217,8 @@ struct Following {
     query: Query,
     window: u32,
     in_flight: u32,
+    /// When its reader released something last.
+    progress: u64,
     via: Option<Number>,
     /// The newest number when it became a member of the group through which it receives.
     joined: Option<u64>,
@@ -233,6 +235,13 @@ struct Following {
     first: VecDeque<u64>,
     live: VecDeque<u64>,
     given: BTreeSet<u64>,
+}
+
+impl Following {
+    /// Whether objects wait for their turn.
+    fn has_queue(&self) -> bool {
+        !(self.first.is_empty() && self.live.is_empty())
+    }
 }
 
 /// A requirement: of a client's request, or of no client ([`NOBODY`]) where it has a name.
@@ -546,6 +555,9 @@ impl Model {
         }
         if let Cause::Request(_, _, Ask::Follow { .. } | Ask::Demand { .. }) = cause {
             self.see_ahead(&self.parts.all_told());
+        }
+        if matches!(cause, Cause::Request(..) | Cause::Tick) {
+            self.forget_last_follows();
         }
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),

@@ -132,7 +132,7 @@ impl Unblocking {
             ("offer_waits" | "offers", _) => self.is_explained(wait)?,
             ("behind", _) => self.end_first_lease(wait),
             ("working", _) => self.let_the_server_work(wait)?,
-            ("memory" | "records" | "owed_limit" | "owed" | "unarchived", _) if !wait.on.is_empty() => {
+            ("memory" | "records" | "owed_limit" | "owed" | "followers" | "unarchived", _) if !wait.on.is_empty() => {
                 self.end_references(wait)
             }
             ("memory" | "records", _) => self.free_everything(wait)?,

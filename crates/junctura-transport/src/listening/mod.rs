@@ -4,3 +4,4 @@ pub(crate) mod address;
 pub(crate) mod directory;
 pub(crate) mod listener;
 pub(crate) mod lock;
+pub(crate) mod served;

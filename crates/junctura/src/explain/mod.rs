@@ -18,7 +18,7 @@ use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::state::StreamStop;
 use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
-use crate::pool::Pool;
+use crate::pool::{Pool, opening_mistakes};
 use crate::target::Target;
 pub use hint::why_nothing_matches;
 pub(crate) use hint::{hinted, is_hinted, warn_of_mistakes};
@@ -265,10 +265,11 @@ impl PoolReasons<'_> {
     }
 
     /// Returns the probable mistakes in a selector, as texts: attributes that no schema declares and no object has but that resemble a
-    /// declared one, and values that no schema reads. A selector with such a mistake is valid while the pool has an open schema, and
+    /// declared one or one of [`PoolReasons::undeclared_attributes`], and values that no schema reads. A selector with such a mistake is valid while the pool has an open schema, and
     /// matches nothing.
     ///
-    /// Needs no request if every attribute is declared, and one for each attribute that is not but resembles a declared one.
+    /// Needs no request if every attribute is declared, and one for each attribute that is not, with three more if one
+    /// resembles no declared one.
     /// [`Pool::follow`], [`Pool::list`], [`Pool::tally`], [`Pool::require`], [`Pool::subscribe`] and [`Pool::withdraw_all`] report the
     /// mistakes of a selector
     /// that matches nothing as a warning of `tracing`.
@@ -314,6 +315,47 @@ impl PoolReasons<'_> {
             move || near_miss::mistakes(&pool, &selector),
             drop,
         ))
+    }
+
+    /// Returns the probable mistakes in how the pool was opened, as texts: a schema of this client, other than a built-in one, that differs
+    /// from the pool's schema of its name in more than documentation; and a server that was started here, while a pool with a similar name
+    /// is served. [`PoolBuilder::open`](crate::PoolBuilder::open) reports them as warnings of `tracing`.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let schema = "{name: runs, key: {dataset: [run], collocation: [], element: [step]}, \
+    ///               attributes: {run: {type: string}, step: {type: integer}}}";
+    /// let pool = Pool::builder().schema_yaml(schema).open()?;
+    /// assert!(pool.reasons().opening_mistakes().is_empty());
+    /// let other = schema.replace("runs,", "runs, same_key: supersede,");
+    /// let second = Pool::builder().url(pool.url()).schema_yaml(other).open()?;
+    /// assert!(second.reasons().opening_mistakes()[0].ends_with("same_key: supersede here, reject there"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn opening_mistakes(&self) -> Vec<String> {
+        opening_mistakes(self.0)
+    }
+
+    /// Returns attributes that objects have and no schema declares, in the order of the alphabet: those of the first 256 objects of open
+    /// schemas. Returns none if the pool has more than 100,000 such objects, or a store behind it.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a"), ("level", "850")], b"")?;
+    /// assert_eq!(pool.reasons().undeclared_attributes()?, ["level"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` if the connection has ended.
+    pub fn undeclared_attributes(&self) -> Result<Vec<String>> {
+        near_miss::undeclared_attributes(self.0)
     }
 
     /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that

@@ -15,6 +15,10 @@ use crate::verbs::list::tally::TallyOptions;
 /// Values that are returned.
 const VALUES_MAX: usize = 12;
 
+/// Objects that are looked at for their attributes, and how many the pool may have at most: the server looks at all of them.
+const SAMPLE: u32 = 256;
+const SAMPLED_OF_MAX: u64 = 100_000;
+
 /// The matches of a selector.
 struct MatchCount {
     objects: u64,
@@ -74,17 +78,61 @@ pub(super) fn near_misses(pool: &Pool, selector: &str, conditions_max: usize) ->
 
 /// Returns the probable mistakes in a selector, as texts. Makes a request for each attribute that may be misspelled.
 pub(super) fn mistakes(pool: &Pool, selector: &str) -> Result<Vec<String>> {
-    Ok(texts(selector, &pool.schemas()?, |asked| exists(pool, asked)))
+    let others = || undeclared_attributes(pool).unwrap_or_default();
+    Ok(texts(selector, &pool.schemas()?, |asked| exists(pool, asked), others))
 }
 
 /// Returns whether a selector may have a mistake, without a request.
 pub(super) fn is_suspect(pool: &Pool, selector: &str) -> Result<bool> {
-    Ok(!texts(selector, &pool.schemas()?, |_| Ok(false)).is_empty())
+    let schemas = pool.schemas()?;
+    let has_undeclared = !slips::undeclared(selector, &schemas, &SelectorContext::default()).is_empty();
+    Ok(has_undeclared || !texts(selector, &schemas, |_| Ok(false), Vec::new).is_empty())
 }
 
-fn texts(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) -> Vec<String> {
-    let found = slips::of(selector, schemas, &SelectorContext::default(), exists);
+fn texts(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    exists: impl Fn(&str) -> Result<bool>,
+    others: impl Fn() -> Vec<String>,
+) -> Vec<String> {
+    let found = slips::of(selector, schemas, &SelectorContext::default(), exists, others);
     found.iter().map(|slip| slip.cause().to_owned()).collect()
+}
+
+/// See [`crate::PoolReasons::undeclared_attributes`].
+pub(super) fn undeclared_attributes(pool: &Pool) -> Result<Vec<String>> {
+    let schemas = pool.schemas()?;
+    let selector = of_open_schemas(&schemas);
+    if pool.depot().is_some() || count_objects(pool, &selector)? > SAMPLED_OF_MAX {
+        return Ok(Vec::new());
+    }
+    let first = ListOptions {
+        limit: Some(SAMPLE),
+        ..ListOptions::default()
+    };
+    // `list` would report mistakes itself.
+    let mut pages = pool.begin_list(&selector, first)?.wait()?;
+    let mut names = BTreeSet::new();
+    while let Some(page) = pages.next_page()? {
+        for entry in &page {
+            let undeclared = entry.attributes().map(|(name, _)| name);
+            let undeclared = undeclared.filter(|name| entry.schema().find(name).is_none());
+            names.extend(undeclared.map(str::to_owned));
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Returns a selector without objects of schemas that declare all attributes, where it can exclude them: these have an attribute
+/// that no open schema declares.
+fn of_open_schemas(schemas: &[Arc<Schema>]) -> String {
+    let (open, closed): (Vec<_>, Vec<_>) = schemas.iter().partition(|schema| schema.is_open());
+    let own = closed.iter().filter_map(|schema| {
+        let mut attributes = schema.attributes().iter().filter(|attribute| !attribute.optional);
+        attributes.find(|attribute| open.iter().all(|open| open.find(&attribute.name).is_none()))
+    });
+    let absent: BTreeSet<String> = own.map(|attribute| format!("not exists({})", attribute.name)).collect();
+    Vec::from_iter(absent).join(" and ")
 }
 
 /// Whether the pool, or the store behind it, has an object that matches.

@@ -12,8 +12,8 @@ use crate::pool::Pool;
 impl Pool {
     /// Drains and stops the server. It rejects new offers, allocations and requirements with `Closed`, and new clients
     /// with `Unavailable`, except readers of named requirements and groups with outstanding objects; it exits when all
-    /// outstanding objects of requirements were received and released. Blocks
-    /// until the server has exited and its address is free. Objects that only its memory held are lost; objects that
+    /// outstanding objects of requirements were received and released. Follows without a requirement receive what was
+    /// visible; one whose reader releases nothing for 10 s is not waited for, and gets a gap with the reason `stopped`. Blocks until the server has exited and its address is free. Objects that only its memory held are lost; objects that
     /// are held stay readable.
     ///
     /// `timeout` limits the drain: after it the server exits in any case. Zero exits at once. `None` waits without

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::absent::open_served;
 use crate::attributes::{about_selector, selector, selector_of_present};
-use crate::url::{ClientArguments, builder};
+use crate::url::{ClientArguments, builder, open_noted};
 use copier::{CopyNotice, PoolCopier};
 use pace::ByteRate;
 
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
     let to = builder(&arguments.to)
         .name(&name)
         .offer_timeout(Some(arguments.timeout));
-    let to = interrupt.watch(to).open()?;
+    let to = open_noted(interrupt.watch(to))?;
     if is_same(&from, &to)? {
         let cause = "both are the same pool; name another one as the target";
         return Err(Error::new(

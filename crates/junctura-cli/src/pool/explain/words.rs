@@ -109,6 +109,7 @@ pub(super) fn cause(request: &WaitingRequest) -> &'static str {
         "unsealed" => "the bundle is not sealed",
         "nested" => "a nested bundle is not complete",
         "enclosing" => "the bundle is complete, and the one around it is not",
+        "followers" => "follows have yet to receive objects",
         _ => "not known",
     }
 }

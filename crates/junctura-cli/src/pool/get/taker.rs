@@ -215,7 +215,10 @@ impl PayloadTaker {
                 Err(Error::new(
                     Code::Gone,
                     subject,
-                    format!("were removed before they were received:\n  {}", missed.join("\n  ")),
+                    format!(
+                        "were removed, or the pool ended, before they were received:\n  {}",
+                        missed.join("\n  ")
+                    ),
                 ))
             }
         }

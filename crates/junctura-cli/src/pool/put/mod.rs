@@ -22,7 +22,7 @@ use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
 
 use crate::pool::bundle::TermsArguments;
-use crate::url::PoolArguments;
+use crate::url::{PoolArguments, open_noted};
 use feed::{BundleEnding, OfferFeed};
 use files::FilesArguments;
 use tally::{PutTally, TellArguments};
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
         .pool
         .builder("junctura put")
         .offer_timeout(Some(arguments.timeout));
-    let pool = interrupt.watch(builder).open()?;
+    let pool = open_noted(interrupt.watch(builder))?;
     let bundle = arguments.open_bundle(&pool)?;
     let mut feed = OfferFeed::new(&pool, bundle.as_ref(), arguments.window, tally)?;
     feed.retain(arguments.retention.clone());

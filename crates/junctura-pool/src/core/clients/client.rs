@@ -110,6 +110,8 @@ pub(in crate::core) struct ClientRow {
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,
     pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
+    /// When one of these was accepted last.
+    pub(in crate::core) proceeded: Nanoseconds,
     /// Follows that are blocked until it releases something, from any follow.
     pub(in crate::core) paused: BTreeSet<u32>,
     /// The sets of names that its offers may be retained for, indexed by the client's numbers.

@@ -230,6 +230,8 @@ pub struct InterestsStat {
 pub struct DrainStat {
     /// Versions that requirements are owed, counted for each requirement.
     pub owed: u64,
+    /// Objects that follows without a requirement have yet to receive, counted for each follow that the end waits for.
+    pub undelivered: u64,
 }
 
 /// See [`PoolStat::named_requirements`].

@@ -11,12 +11,13 @@ use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredPart;
 use crate::core::engine::Core;
-use crate::core::engine::drain::DrainState;
+use crate::core::engine::drain::{DrainState, LastFollow};
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::follow::FollowInterest;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::requirement::RequirementState;
 
-/// The number of requirements that are named if they are still owed objects.
+/// The number of requirements and follows that are named if they are still owed objects.
 const NAMED_MAX: usize = 3;
 
 impl DrainState {
@@ -78,8 +79,8 @@ impl Core {
         self.drain.has_begun
     }
 
-    /// Begins to drain: ends after `timeout` at the latest, if there is one, else when requirements are owed nothing. A
-    /// second call can only shorten the time.
+    /// Begins to drain: ends after `timeout` at the latest, if there is one, else when requirements are owed nothing, and
+    /// follows have received what was visible. A second call can only shorten the time.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
@@ -116,6 +117,8 @@ impl Core {
         let until = timeout.map(|time| self.exchange.asked.timers.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
+            let asked = &self.exchange.asked;
+            self.drain.wait_for_follows(&asked.interests, asked.timers.now);
             self.exchange.abort_all_bundles(fx);
             self.refuse_those_who_wait(fx);
         }
@@ -153,13 +156,15 @@ impl Core {
         let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
         let asked = &self.exchange.asked;
-        let goes_on = asked.interests.owed > 0 || !asked.untold.is_empty() || drain.refuses;
+        let tells = !asked.untold.is_empty() || drain.refuses;
+        let goes_on = asked.interests.owed > 0 || tells || !drain.follows.is_empty();
         if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
+        let follows = std::mem::take(&mut drain.follows);
         let ending = drain
             .ending
-            .get_or_insert_with(|| self.exchange.asked.what_is_left().map_or(Ok(()), Err))
+            .get_or_insert_with(|| self.exchange.asked.what_is_left(&follows).map_or(Ok(()), Err))
             .clone();
         for (client, request) in std::mem::take(&mut drain.askers).into_keys() {
             self.exchange.asked.settle(client, request);
@@ -243,15 +248,14 @@ impl ClientRequests {
         self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
     }
 
-    /// Describes what requirements are owed; `None`: nothing.
-    pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
-        let owing: Vec<(u32, usize)> = self
-            .interests
-            .requirements
+    /// Describes what requirements are owed, and what these follows have yet to receive; `None`: nothing.
+    fn what_is_left(&self, follows: &[LastFollow]) -> Option<Error> {
+        let requirements = self.interests.requirements.iter().map(|id| (id, self.still_owed(id)));
+        let queued = |id: u32| (id, self.interests.following_ref(id).map_or(0, FollowInterest::queued));
+        let follows = follows
             .iter()
-            .map(|id| (id, self.still_owed(id)))
-            .filter(|&(_, count)| count > 0)
-            .collect();
+            .filter_map(|follow| self.interests.still(Some(follow.interest)).map(queued));
+        let owing: Vec<(u32, usize)> = requirements.chain(follows).filter(|&(_, count)| count > 0).collect();
         let total: usize = owing.iter().map(|&(_, count)| count).sum();
         if total == 0 {
             return None;
@@ -262,7 +266,7 @@ impl ClientRequests {
             .map(|&(id, count)| format!("{} ({count})", self.interests.owner_of(&self.clients, id)))
             .collect();
         if owing.len() > NAMED_MAX {
-            who.push(format!("and {} other requirements", owing.len() - NAMED_MAX));
+            who.push(format!("and {} other interests", owing.len() - NAMED_MAX));
         }
         let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
         Some(Error::new(Code::Timeout, "pool", cause))

@@ -3,6 +3,7 @@
 mod access;
 pub(in crate::core) mod drain;
 pub(in crate::core) mod draining;
+mod farewell;
 mod follow_ups;
 pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;
@@ -72,6 +73,7 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         self.exchange.begin(now);
+        self.drain.forget_follows(&self.exchange.asked.interests, now);
         if !self.exchange.memory.recalled.is_empty() {
             self.exchange.memory.note_heard(&self.exchange.asked.timers, client);
         }
@@ -104,6 +106,7 @@ impl Core {
     /// [`Core::deadline`] a time that is over: other clients are served, and this is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.begin(self.exchange.asked.timers.now);
+        self.drain.forget_follows(&self.exchange.asked.interests, now);
         self.catch_up(fx);
         self.deliver_more(fx);
         let mut may = self.config.due_at_once.max(1);
@@ -118,6 +121,9 @@ impl Core {
             }
         }
         self.exchange.asked.timers.now = now;
+        if self.drain.has_begun {
+            self.end_if_drained(fx);
+        }
     }
 
     /// Handles a time at which an event is due: of several, so many.
@@ -183,7 +189,8 @@ impl Core {
         if self.exchange.is_behind() || self.is_delivering() {
             Some(self.exchange.asked.timers.now)
         } else {
-            self.next_due()
+            let follows = self.drain.follows_due(&self.exchange.asked.interests);
+            self.next_due().into_iter().chain(follows).min()
         }
     }
 

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use junctura_model::selector::SelectorSet;
 use junctura_wire::body::FollowRequest;
 
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::group::FollowMembership;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 
@@ -29,6 +30,8 @@ pub(in crate::core) struct FollowInterest {
     pub(in crate::core) sorting: ResolvedOrder,
     pub(in crate::core) window: u32,
     pub(in crate::core) in_flight: u32,
+    /// When its reader released an object last.
+    pub(in crate::core) progress: Nanoseconds,
     /// It ends when it has caught up.
     pub(in crate::core) until_live: bool,
     /// `None` once the follow is live.
@@ -55,6 +58,7 @@ impl FollowInterest {
             sorting: ResolvedOrder::default(),
             window: follow.window,
             in_flight: 0,
+            progress: 0,
             until_live: follow.until_live,
             first_phase: None,
             live: VecDeque::new(),

@@ -124,6 +124,10 @@ impl InterestTable {
 
     /// Describes the owner of a requirement, or its name and its reader, for people.
     pub(in crate::core) fn owner_of(&self, clients: &ClientTable, id: u32) -> String {
+        if let Some(following) = self.following_ref(id) {
+            let selector = following.selectors.text();
+            return format!("{} follows {selector:?}", clients.person(following.client));
+        }
         let Some(requirement) = self.requirement_ref(id) else {
             return "nobody".to_owned();
         };

@@ -99,7 +99,6 @@ impl IncrementalSort {
     }
 
     /// Iterates over the remaining entries, in no order.
-    #[cfg(test)]
     pub(in crate::core) fn iter(&self) -> impl Iterator<Item = u32> {
         self.entries.iter().chain(self.runs.iter().flatten()).copied()
     }

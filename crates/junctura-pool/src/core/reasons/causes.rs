@@ -154,7 +154,24 @@ impl PoolReasons<'_> {
 
     pub(super) fn cause_of_drain(&self, budget: &mut LookBudget) -> WaitCause {
         let owed = |one: &RequirementState| (one.owed_len() + one.to_be_owed()) as u64;
-        WaitCause::on("owed", self.most_owed(budget, false, owed))
+        let requirements = self.most_owed(budget, false, owed);
+        if requirements.is_empty() && !self.drain.follows.is_empty() {
+            return WaitCause::on("followers", self.last_followers(budget));
+        }
+        WaitCause::on("owed", requirements)
+    }
+
+    /// Clients whose follows have yet to receive objects before the pool ends.
+    fn last_followers(&self, budget: &mut LookBudget) -> Vec<ReasonReference> {
+        let asked = &self.exchange.asked;
+        let follows = self.drain.follows.iter().take(budget.left).inspect(|_| budget.spend(1));
+        let following = follows.filter_map(|follow| {
+            let id = asked.interests.still(Some(follow.interest))?;
+            asked.interests.following_ref(id).map(|following| following.client)
+        });
+        let clients: BTreeSet<u32> = following.collect();
+        let reference = |client| on_client(asked.clients.client_reference(client));
+        clients.into_iter().take(REFERENCES_MAX).map(reference).collect()
     }
 
     pub(super) fn cause_of_sync(&self, client: u32) -> WaitCause {

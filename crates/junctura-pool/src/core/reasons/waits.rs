@@ -101,7 +101,8 @@ impl PoolReasons<'_> {
         Some(KnownWait {
             kind: "offer",
             what: short(&key),
-            since: Some(first.since),
+            // Until then the offers before it were accepted one after the other.
+            since: Some(first.since.max(state.proceeded)),
             cause: self.cause_of_offer(client, budget),
         })
     }

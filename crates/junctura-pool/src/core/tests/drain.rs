@@ -244,3 +244,107 @@ fn a_second_word_can_only_bring_the_end_forward() {
     assert!(world.heard(p)[0].starts_with("4: Timeout ended before"));
     assert!(world.heard(c)[0].starts_with("2: Timeout ended before"));
 }
+
+/// A client follows with a window of one object, and three are visible.
+fn follows_slowly(world: &mut World) -> (u32, u32) {
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.follow(c, 1, |follow| follow.window = 1);
+    for name in ["a", "b", "d"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    (p, c)
+}
+
+#[test]
+fn a_follow_receives_what_was_visible_before_the_end() {
+    let mut world = World::new();
+    let (p, c) = follows_slowly(&mut world);
+    drain(&mut world, p, 2, None);
+    assert_eq!(world.core.stat().draining.unwrap().undelivered, 2);
+    assert_eq!(world.reasons(), ["p drain: followers c"]);
+    world.release(c, 1);
+    world.release(c, 2);
+    assert!(
+        world.core.ending().is_none(),
+        "the last delivery is sent before the end"
+    );
+    assert_eq!(world.core.deadline(), Some(0));
+    world.pass(0);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    assert_eq!(world.heard(c)[2..], ["1: got a v1 ", "1: got b v2 ", "1: got d v3 "]);
+    assert_eq!(world.core.tell_undelivered(&mut world.fx), 0);
+}
+
+#[test]
+fn a_reader_that_releases_nothing_holds_the_end_for_a_time_and_learns_what_it_missed() {
+    let mut world = World::new();
+    let (p, c) = follows_slowly(&mut world);
+    world.pass(60_000);
+    drain(&mut world, p, 2, None);
+    world.pass(9_000);
+    world.release(c, 1);
+    world.pass(9_999);
+    assert!(world.core.ending().is_none());
+    world.pass(1);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    world.heard(c);
+    assert_eq!(world.core.tell_undelivered(&mut world.fx), 1);
+    assert_eq!(world.heard(c), ["1: gap stopped d v3"]);
+}
+
+#[test]
+fn a_requirement_that_is_stuck_earlier_shortens_the_time_of_follows() {
+    let mut world = World::with(|config| config.stuck_after = Duration::from_millis(5));
+    let (p, _) = follows_slowly(&mut world);
+    drain(&mut world, p, 2, None);
+    world.pass(4);
+    assert!(world.core.ending().is_none());
+    world.pass(1);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+}
+
+#[test]
+fn a_time_or_the_end_of_the_reader_ends_the_wait_for_a_follow() {
+    let mut world = World::new();
+    let (p, _) = follows_slowly(&mut world);
+    drain(&mut world, p, 2, Some(0));
+    let left = world.core.ending().unwrap().as_ref().unwrap_err();
+    let cause = "ended before all was received; left: 2, c (pid 1 on h) follows \"\" (2)";
+    assert_eq!((left.code(), left.cause()), (Code::Timeout, cause));
+
+    let mut world = World::new();
+    let (p, c) = follows_slowly(&mut world);
+    drain(&mut world, p, 2, None);
+    world.leave(c);
+    world.pass(0);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+}
+
+#[test]
+fn a_follow_that_begins_during_the_drain_does_not_delay_the_end() {
+    let mut world = World::new();
+    let (p, c) = follows_slowly(&mut world);
+    drain(&mut world, p, 2, None);
+    world.follow(p, 3, |follow| follow.window = 1);
+    world.release(c, 1);
+    world.release(c, 2);
+    world.pass(0);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    assert_eq!(world.core.tell_undelivered(&mut world.fx), 2);
+}
+
+#[test]
+fn of_very_many_undelivered_objects_some_are_named() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.follow(c, 1, |follow| follow.window = 1);
+    for number in 0..1003 {
+        world.offer(p, 1, &format!("n{number}"), "", 0);
+    }
+    world.heard(c);
+    assert_eq!(world.core.tell_undelivered(&mut world.fx), 1002);
+    let heard = world.heard(c);
+    assert_eq!(heard.len(), 2);
+    assert!(heard[0].starts_with("1: gap stopped n1 v2 n2 v3 "));
+    assert_eq!(heard[1], "1: gap stopped and 2 more");
+}

@@ -179,6 +179,22 @@ fn an_offer_waits_for_the_requirement_that_keeps_most() {
 }
 
 #[test]
+fn an_offer_waits_since_the_one_before_it_was_accepted() {
+    let mut world = World::with(|config| config.budget_bytes = 4096);
+    let p = world.join("p");
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        world.offer(p, number, name, &payload(), 0);
+    }
+    world.pass(5_000);
+    assert_eq!(world.waits(100)[0].waits_ms, Some(5_000));
+    world.withdraw(p, 4, "a", None, false);
+    world.pass(2_000);
+    let waits = world.waits(100);
+    assert!(waits[0].what.contains("name=c"), "{waits:?}");
+    assert_eq!(waits[0].waits_ms, Some(2_000));
+}
+
+#[test]
 fn a_sync_waits_for_offers_and_a_lease_for_unused_memory() {
     let mut world = World::with(|config| config.budget_bytes = 1 << 20);
     let (p, q) = (world.join("p"), world.join("q"));

@@ -100,6 +100,7 @@ impl Model {
             query: Query::All,
             window,
             in_flight: 0,
+            progress: 0,
             via: Some(group),
             joined: Some(sequence),
             until_live,
@@ -198,6 +199,7 @@ impl Model {
         }
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
+            follow.progress = self.now;
             if held.requirement.is_some() {
                 follow.given.remove(&held.sequence);
             }

@@ -87,6 +87,7 @@ impl Model {
         }
         if let Some(Going::Follow(follow)) = held.follow.and_then(|follow| self.going.get_mut(&(client, follow))) {
             follow.in_flight -= 1;
+            follow.progress = self.now;
         }
     }
 

@@ -87,6 +87,7 @@ impl Core {
                     .iter()
                     .map(|id| self.exchange.asked.interests.owed_len(id) as u64)
                     .sum(),
+                undelivered: self.drain.undelivered(&self.exchange.asked.interests),
             }),
             named_requirements: self
                 .exchange

@@ -84,6 +84,7 @@ impl Core {
             sorting,
             window: follow.window,
             in_flight: 0,
+            progress: 0,
             until_live: follow.until_live,
             first_phase: Some(beginning.first),
             live: beginning.live.into(),
@@ -205,6 +206,7 @@ impl ObjectExchange {
 
     /// Handles the release of one delivery of a follow.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
+        let now = self.asked.timers.now;
         let Some(following) = self.asked.interests.following(id) else {
             return;
         };
@@ -213,6 +215,7 @@ impl ObjectExchange {
             return self.hand_out(group, fx);
         }
         following.in_flight -= 1;
+        following.progress = now;
         self.pump(id, fx);
     }
 

@@ -118,7 +118,11 @@ pub(in crate::core) fn serve_waiting_offers(core: &mut Core, client: u32, fx: &m
         core.exchange.asked.clients.weigh_offer_no_more(client, &offer);
         match outcome {
             Ok(taken) => {
-                let waited = core.exchange.asked.timers.now.saturating_sub(offer.since);
+                let now = core.exchange.asked.timers.now;
+                if let Some(state) = core.exchange.asked.clients.get_mut(client) {
+                    state.proceeded = now;
+                }
+                let waited = now.saturating_sub(offer.since);
                 core.exchange.asked.flows.memory_waits.add(waited);
                 core.exchange.durability.acknowledge(
                     &mut core.exchange.asked,
