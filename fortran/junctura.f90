@@ -399,6 +399,30 @@ module junctura
         object_view_r8
     generic :: view => object_view_i1, object_view_i2, object_view_i4, object_view_i8, object_view_r4, &
         object_view_r8
+    procedure, private :: object_take_i1_0, object_take_i1_1, object_take_i1_2, object_take_i1_3, &
+        object_take_i1_4, object_take_i1_5, object_take_i1_6, object_take_i1_7
+    generic :: take => object_take_i1_0, object_take_i1_1, object_take_i1_2, object_take_i1_3, &
+        object_take_i1_4, object_take_i1_5, object_take_i1_6, object_take_i1_7
+    procedure, private :: object_take_i2_0, object_take_i2_1, object_take_i2_2, object_take_i2_3, &
+        object_take_i2_4, object_take_i2_5, object_take_i2_6, object_take_i2_7
+    generic :: take => object_take_i2_0, object_take_i2_1, object_take_i2_2, object_take_i2_3, &
+        object_take_i2_4, object_take_i2_5, object_take_i2_6, object_take_i2_7
+    procedure, private :: object_take_i4_0, object_take_i4_1, object_take_i4_2, object_take_i4_3, &
+        object_take_i4_4, object_take_i4_5, object_take_i4_6, object_take_i4_7
+    generic :: take => object_take_i4_0, object_take_i4_1, object_take_i4_2, object_take_i4_3, &
+        object_take_i4_4, object_take_i4_5, object_take_i4_6, object_take_i4_7
+    procedure, private :: object_take_i8_0, object_take_i8_1, object_take_i8_2, object_take_i8_3, &
+        object_take_i8_4, object_take_i8_5, object_take_i8_6, object_take_i8_7
+    generic :: take => object_take_i8_0, object_take_i8_1, object_take_i8_2, object_take_i8_3, &
+        object_take_i8_4, object_take_i8_5, object_take_i8_6, object_take_i8_7
+    procedure, private :: object_take_r4_0, object_take_r4_1, object_take_r4_2, object_take_r4_3, &
+        object_take_r4_4, object_take_r4_5, object_take_r4_6, object_take_r4_7
+    generic :: take => object_take_r4_0, object_take_r4_1, object_take_r4_2, object_take_r4_3, &
+        object_take_r4_4, object_take_r4_5, object_take_r4_6, object_take_r4_7
+    procedure, private :: object_take_r8_0, object_take_r8_1, object_take_r8_2, object_take_r8_3, &
+        object_take_r8_4, object_take_r8_5, object_take_r8_6, object_take_r8_7
+    generic :: take => object_take_r8_0, object_take_r8_1, object_take_r8_2, object_take_r8_3, &
+        object_take_r8_4, object_take_r8_5, object_take_r8_6, object_take_r8_7
     procedure :: release => object_release
     procedure :: give_back => object_give_back
     procedure, private :: copy => object_copy
@@ -968,6 +992,17 @@ module junctura
       import
       type(c_ptr), value :: object
       integer(c_int) :: c_jct_object_redelivered
+    end function
+    function c_jct_object_take(pool, object, layout, rank, type, data, bytes) bind(C, name='jct_object_take')
+      import
+      type(c_ptr), value :: pool
+      type(c_ptr), value :: object
+      type(c_ptr), value :: layout
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: c_jct_object_take
     end function
     subroutine c_jct_object_release(object) bind(C, name='jct_object_release')
       import
@@ -8050,6 +8085,22 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  !> Receives the part that `rank` has in `layout` of an array that is held, which stays held; elements are converted to the
+  !! type of `values`. Blocks for one round trip where the array is in pieces. As jct_object_take.
+  subroutine object_take_i1_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t), stat, errmsg)
+  end subroutine
+
   !> Offers the rank's piece of the array that has the common attributes and these. The elements are copied. Blocks for one
   !! round trip. Errors: those of jct_exchange_put; JCT_INVALID_ARGUMENT where `values` have another type.
   subroutine exchange_put_i1_0(self, attributes, values, stat, errmsg)
@@ -8118,6 +8169,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i1_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i1_1(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8181,6 +8247,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i1_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i1_2(self, attributes, values, stat, errmsg)
@@ -8248,6 +8329,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i1_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i1_3(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8311,6 +8407,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i1_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i1_4(self, attributes, values, stat, errmsg)
@@ -8378,6 +8489,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i1_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i1_5(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8441,6 +8567,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i1_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i1_6(self, attributes, values, stat, errmsg)
@@ -8508,6 +8649,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i1_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int8), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i1'), location, 1_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i1_7(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8571,6 +8727,20 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i2_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i2_0(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8632,6 +8802,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i2_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i2_1(self, attributes, values, stat, errmsg)
@@ -8699,6 +8884,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i2_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i2_2(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8762,6 +8962,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i2_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i2_3(self, attributes, values, stat, errmsg)
@@ -8829,6 +9044,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i2_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i2_4(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -8892,6 +9122,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i2_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i2_5(self, attributes, values, stat, errmsg)
@@ -8959,6 +9204,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i2_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i2_6(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9024,6 +9284,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i2_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int16), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i2'), location, 2_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i2_7(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9087,6 +9362,20 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i4_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i4_0(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9148,6 +9437,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i4_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i4_1(self, attributes, values, stat, errmsg)
@@ -9215,6 +9519,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i4_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i4_2(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9278,6 +9597,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i4_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i4_3(self, attributes, values, stat, errmsg)
@@ -9345,6 +9679,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i4_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i4_4(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9408,6 +9757,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i4_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i4_5(self, attributes, values, stat, errmsg)
@@ -9475,6 +9839,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i4_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i4_6(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9540,6 +9919,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i4_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int32), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i4_7(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9603,6 +9997,20 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i8_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i8_0(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9664,6 +10072,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i8_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i8_1(self, attributes, values, stat, errmsg)
@@ -9731,6 +10154,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i8_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i8_2(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9794,6 +10232,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i8_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i8_3(self, attributes, values, stat, errmsg)
@@ -9861,6 +10314,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i8_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i8_4(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -9924,6 +10392,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_i8_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_i8_5(self, attributes, values, stat, errmsg)
@@ -9991,6 +10474,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i8_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i8_6(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10056,6 +10554,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_i8_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    integer(int64), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('i8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_i8_7(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10119,6 +10632,20 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r4_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r4_0(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10180,6 +10707,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r4_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r4_1(self, attributes, values, stat, errmsg)
@@ -10247,6 +10789,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r4_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r4_2(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10310,6 +10867,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r4_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r4_3(self, attributes, values, stat, errmsg)
@@ -10377,6 +10949,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r4_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r4_4(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10440,6 +11027,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r4_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r4_5(self, attributes, values, stat, errmsg)
@@ -10507,6 +11109,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r4_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r4_6(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10572,6 +11189,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r4_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real32), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r4_7(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10635,6 +11267,20 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r8_0(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), target :: values
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r8_0(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10696,6 +11342,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r8_1(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r8_1(self, attributes, values, stat, errmsg)
@@ -10763,6 +11424,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r8_2(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r8_2(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10826,6 +11502,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r8_3(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r8_3(self, attributes, values, stat, errmsg)
@@ -10893,6 +11584,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r8_4(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r8_4(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -10956,6 +11662,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r8_5(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r8_5(self, attributes, values, stat, errmsg)
@@ -11023,6 +11744,21 @@ contains
                                      c_text(options), seconds(timeout)), stat, errmsg)
   end subroutine
 
+  subroutine object_take_r8_6(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
+  end subroutine
+
   subroutine exchange_put_r8_6(self, attributes, values, stat, errmsg)
     class(exchange_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes
@@ -11086,6 +11822,21 @@ contains
     call conclude(c_jct_demand_array(self%handle, attributes%handle, layout%handle, int(rank, c_int64_t), &
                                      c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
                                      c_text(options), seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  subroutine object_take_r8_7(self, pool, layout, rank, values, stat, errmsg)
+    class(object_t), intent(in) :: self
+    type(pool_t), intent(in) :: pool
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    real(real64), intent(inout), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_object_take(pool%handle, self%handle, layout%handle, int(rank, c_int64_t), &
+                                    c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t)), stat, errmsg)
   end subroutine
 
   subroutine exchange_put_r8_7(self, attributes, values, stat, errmsg)

@@ -481,6 +481,21 @@ uint64_t jct_object_version(const jct_object_t *object);
 // released there; 0 otherwise, and for an invalid handle.
 int jct_object_redelivered(const jct_object_t *object);
 
+// Copies the part that `rank` has in `layout` of an array that is held, in any layout of its producers, to `bytes` bytes
+// at `data`; also of an object that is an array by itself. Elements are converted to `type` where it differs. The object
+// stays held: parts can be taken any number of times, and count as released with the object. Blocks for one round trip
+// where the array is in pieces. Gaps of the layout are not written.
+//
+// Errors: those of jct_demand_array, without those of waiting; JCT_INVALID_ARGUMENT for an object that is no array;
+// JCT_EXPIRED where the array was removed meanwhile.
+int jct_object_take(const jct_pool_t *pool,
+                    jct_object_t *object,
+                    const jct_layout_t *layout,
+                    uint64_t rank,
+                    const char *type,
+                    void *data,
+                    size_t bytes);
+
 // Releases an object and frees its handle; its payload and texts must not be read afterwards. The follow or
 // requirement that delivered it counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
 // for them. Does not block. NULL has no effect.

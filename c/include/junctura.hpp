@@ -178,6 +178,9 @@ private:
     detail::Handle<jct_attributes_t, jct_attributes_free> handle_;
 };
 
+class Layout;
+class Pool;
+
 /* An object that is held: its payload stays readable until this ends. */
 class Object {
 public:
@@ -208,6 +211,9 @@ public:
     std::uint64_t version() const noexcept { return jct_object_version(get()); }
     /* Returns whether the object was delivered through the same group or named requirement before. */
     bool redelivered() const noexcept { return jct_object_redelivered(get()) == 1; }
+    /* Receives the part that `rank` has in `layout` of an array that is held, which stays held. As jct_object_take. */
+    template <typename Range>
+    void take(const Pool &pool, const Layout &layout, std::uint64_t rank, Range &&mine);
     /* Releases the object before this ends; spans of its payload must not be read afterwards. Does not block. */
     void release() noexcept { handle_.reset(); }
     /* Ends the use without being done: the group or requirement delivers the object again. As jct_object_give_back. */
@@ -390,7 +396,6 @@ private:
     std::size_t size_;
 };
 
-class Layout;
 class Pipeline;
 
 /* A bundle that this program has open: what is offered into it becomes visible at one moment, or not at all. */
@@ -801,6 +806,14 @@ private:
     using Handle = detail::Handle<jct_pool_t, jct_pool_close>;
     Handle handle_;
 };
+
+template <typename Range>
+void Object::take(const Pool &pool, const Layout &layout, std::uint64_t rank, Range &&mine) {
+    using Element = detail::ElementOf<Range>;
+    static_assert(!std::is_const_v<Element>, "memory that can be written");
+    detail::check(jct_object_take(pool.get(), get(), layout.get(), rank, type_of<Element>(), mine.data(),
+                                  detail::bytes_of(mine)));
+}
 
 } // namespace junctura
 

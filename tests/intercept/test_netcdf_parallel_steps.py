@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -64,6 +65,34 @@ def test_all_arrays_of_a_step_become_visible_together(
         assert max(sequences) - min(sequences) < 3 + 3 + 1
     for step in range(STEPS):
         np.testing.assert_array_equal(client.demand_array(f"name=field, record={step}", timeout=0), field(step))
+
+
+READER = """
+import netCDF4, numpy as np
+with netCDF4.Dataset("pool.nc") as file:
+    field = file["field"]
+    total = 0
+    for step in range(2):
+        for first in (0, 2, 4):
+            total += field[step, first : first + 2, :3].sum() + field[step, first : first + 2, 3:].sum()
+    print(int(total))
+"""
+
+
+def test_a_reader_of_many_parts_releases_an_array_once(
+    compiled: Callable[..., Path], intercepted: dict[str, str], client: junctura.Pool, tmp_path: Path
+) -> None:
+    need(MPIRUN[0])
+    (tmp_path / "map").write_text("retention = released:1\n")
+    (tmp_path / "reader.py").write_text(READER)
+    preload = ("-x", f"LD_PRELOAD={intercepted['LD_PRELOAD']}")
+    plain = {name: value for name, value in {**intercepted, **AS_ROOT}.items() if name != "LD_PRELOAD"}
+    words = [*MPIRUN, "-n", RANKS, *preload, compiled("parallel_writer.c"), "pool.nc", STEPS, "collective", 0]
+    run(*words, folder=tmp_path, environment={**plain, "JUNCTURA_NETCDF_MAP": str(tmp_path / "map")})
+    told = run(sys.executable, "reader.py", folder=tmp_path, environment=intercepted)
+    assert int(told) == sum(int(field(step).sum()) for step in range(STEPS))
+    client.sync()
+    assert steps_of(client, "pool.nc") == {step: STEP - {"field"} for step in range(STEPS)}
 
 
 @pytest.mark.parametrize("killed", range(RANKS))

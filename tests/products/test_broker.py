@@ -46,9 +46,9 @@ from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
 from junctura.products._tasks import shared_arrays
-from junctura.products._tasks.codec import read_answer, write_order
+from junctura.products._tasks.codec import read_answer, read_answers, write_answer, write_order
 from junctura.products._tasks.task_messages import BrokerJob
-from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
+from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder, TaskUsage
 from junctura.products._view import ProductsView
 from junctura.products._workers import worker_process
 from junctura.products._workers.worker_process import Worker
@@ -252,6 +252,52 @@ def test_a_task_that_ends_every_worker_is_given_up(
     assert all(isinstance(one, InputDecoded) and (one.kept, one.failed) == ((0,), {}) for one in results[:3])
     assert results[3] == TaskFailed(cause)
     assert [answer.usage.decodes for answer in said] == [1, 2, 3, 3]
+
+
+def plain_orders(pool: junctura.Pool) -> list[TaskOrder]:
+    """Two tasks of one message, which are numbers 5 and 6."""
+    for step in (0, 6):
+        offer_plain(pool, step)
+    keys = sorted(entry.key for entry in pool.list(""))
+    return [TaskOrder(5 + at, DecodeInput(at, key, nodes=(at,), keep=(at,))) for at, key in enumerate(keys)]
+
+
+def answered(own: junctura.Pool) -> dict[str, list[int]]:
+    """Returns the task numbers in each answer."""
+    found = {}
+    for entry in own.list("kind=done"):
+        with own.demand(entry.key, timeout=0) as obj:
+            answers = read_answers(bytes(obj))
+        assert all(isinstance(one.result, InputDecoded) for one in answers)
+        found[str(entry["name"])] = [one.number for one in answers]
+    return found
+
+
+def test_tasks_of_one_message_have_one_answer(tmp_path: Path, pool: junctura.Pool) -> None:
+    orders = plain_orders(pool)
+    with junctura.Pool(schema="free") as own:
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(write_order(*orders), name="task/5", kind="task")
+        worker._take(own.demand(name="task/5", timeout=0))
+        assert answered(own) == {"done/5": [5, 6]}
+        worker.do_again(*orders)
+        assert answered(own) == {"done/5": [5, 6]}
+        worker.close()
+
+
+def test_tasks_of_a_message_whose_worker_died_are_answered_one_by_one(tmp_path: Path, pool: junctura.Pool) -> None:
+    """A further crash repeats only the tasks without an answer."""
+    orders = plain_orders(pool)
+    with junctura.Pool(schema="free") as own:
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(write_order(*orders), name="task/5", kind="task")
+        own.offer(write_answer(TaskAnswer(5, InputDecoded(), TaskUsage())), name="done/5/5", kind="done")
+        before = decodes()
+        for _ in range(2):
+            worker.do_again(*orders)
+            assert answered(own) == {"done/5/5": [5], "done/5/6": [6]}
+        assert decodes() == before + 1
+        worker.close()
 
 
 def test_a_worker_inherits_the_graph_of_its_own_job_only(

@@ -216,9 +216,9 @@ def test_arrays_say_their_grid(tmp_path: Path) -> None:
 def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
-    def writing(order: TaskOrder) -> bytes:
-        given.append(order.task)
-        return write_order(order)
+    def writing(*orders: TaskOrder) -> bytes:
+        given.extend(order.task for order in orders)
+        return write_order(*orders)
 
     monkeypatch.setattr(crew, "write_order", writing)
     with junctura.Pool(schema="mars") as pool:

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura.errors import Corrupt
-from junctura.products._tasks.codec import read_answer, read_order, write_answer, write_order
+from junctura.products._tasks.codec import (
+    read_answer,
+    read_answers,
+    read_order,
+    read_orders,
+    write_answer,
+    write_order,
+)
 from junctura.products._tasks.tasks import PairWinds, Result, Task, TaskAnswer, TaskOrder, TaskUsage, WindsPaired
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -39,6 +46,16 @@ def test_a_task_is_read_as_it_was_written(number: int, task: Task) -> None:
 def test_an_answer_is_read_as_it_was_written(number: int, result: Result, usage: TaskUsage) -> None:
     answer = TaskAnswer(number, result, usage)
     assert repr(read_answer(write_answer(answer))) == repr(answer)
+
+
+def test_several_tasks_and_answers_are_one_message() -> None:
+    orders = [TaskOrder(number, PairWinds(number, (number,))) for number in (3, 5)]
+    answers = [TaskAnswer(number, WindsPaired((number,)), TaskUsage()) for number in (3, 5)]
+    assert read_orders(write_order(*orders)) == orders
+    assert read_answers(write_answer(*answers)) == answers
+    assert read_orders(write_order(orders[0])) == orders[:1]
+    with pytest.raises(Corrupt, match="expected an object with number, task"):
+        read_orders(b'[{"number": 1, "task": {"tag": "PairWinds", "pair": 1}}, 7]')
 
 
 def test_the_format_of_a_message() -> None:

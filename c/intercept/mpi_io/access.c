@@ -144,6 +144,7 @@ static int see_offered(open_file *file) {
     if (!file->is_offered || file->base)
         return JCT_OK;
     int code = jmpi_source_open(file->folder, file->name, jmpi_timeout(), &file->base);
+    file->base_is_own = true;
     if (!code)
         file->base_bytes = jmpi_source_size(file->base) < file->offered_until ? jmpi_source_size(file->base)
                                                                               : file->offered_until;

@@ -58,12 +58,13 @@ void jmpi_file_free(open_file *file) {
     jmpi_view_free(file->view);
     jmpi_view_free(file->offered_view);
     if (file->base)
-        jmpi_source_close(file->base);
+        jmpi_source_close(file->base, file->amode & MPI_MODE_RDONLY || (file->read_bytes && !file->base_is_own));
     if (file->layout)
         jmpi_jct.jct_layout_free(file->layout);
     if (file->comm != MPI_COMM_NULL)
         jmpi_real.Comm_free(&file->comm);
     pthread_mutex_destroy(&file->lock);
+    free(file->claims);
     free(file->path);
     free(file->folder);
     free(file->name);

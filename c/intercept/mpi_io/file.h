@@ -63,6 +63,7 @@ typedef struct open_file {
     file_view *view;
     uint64_t position; /* elements of the view */
     object_source *base; /* what was in the pool when the file was opened */
+    bool base_is_own;    /* it is the array that was offered since */
     uint64_t base_bytes; /* those that were not cut off since */
 
     written_record *first, *last; /* writes that are not in `period` yet */
@@ -77,6 +78,7 @@ typedef struct open_file {
     /* An array that was offered with a collective write. */
     bool has_tried, is_offered, is_late, must_be_whole;
     jct_layout_t *layout;
+    array_claim *claims; /* room for those of all ranks */
     char type[8];
     int dimensions;
     uint64_t shape[JMPI_DIMENSIONS_MAX];

@@ -104,32 +104,52 @@ static int open_base(open_file *file) {
     return code;
 }
 
-/* The answer of the open, on which all ranks agree. */
-static int decide(open_file *file, bool *is_real) {
-    int code = open_base(file);
-    bool is_missing = code == JCT_NOT_FOUND || code == JCT_GONE;
-    const char *text = code ? jmpi_jct.jct_error_text() : "";
-    uint64_t agreed[3] = {code && !is_missing, is_missing, !is_missing};
-    int error = jmpi_greatest(file, agreed, 3);
-    if (error)
-        return error;
-    if (agreed[0] || (file->amode & MPI_MODE_RDONLY && agreed[1]))
-        return code ? jmpi_error_of(file, "MPI_File_open", code)
-                    : jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", "another rank did not get the file");
-    if (agreed[1] && agreed[2])
-        return jmpi_error(file, MPI_ERR_IO, "MPI_File_open", "the file was replaced while ranks opened it: open it again");
-    if (agreed[2] && file->amode & MPI_MODE_EXCL)
-        return jmpi_error(file, MPI_ERR_FILE_EXISTS, "MPI_File_open", "the file is in the pool");
-    if (agreed[1] && !(file->amode & MPI_MODE_CREATE)) {
-        /* The program may have begun the file by other means. */
-        uint64_t is_there = !access(file->path, F_OK);
-        error = jmpi_greatest(file, &is_there, 1);
-        if (!error && is_there)
-            *is_real = true;
-        else if (!error)
-            error = jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", text);
+/* What ranks found when they opened a file. */
+enum { HAS_NO_POOL, HAS_FAILED, IS_MISSING, IS_FOUND, IS_ON_DISK, WORDS };
+typedef struct open_answer {
+    int code; /* of this rank, with its text */
+    const char *text;
+    uint64_t of_any[WORDS];
+} open_answer;
+
+/* Looks at the pool, and tells the other ranks: one exchange, since ranks that share cores lose time in each. */
+static int look(open_file *file, int amode, MPI_Comm all, open_answer *out) {
+    uint64_t mine[WORDS] = {[HAS_NO_POOL] = !file || !jmpi_pool()};
+    int error = MPI_SUCCESS;
+    *out = (open_answer){.text = ""};
+    /* A reader waits for the file: not while another rank cannot. */
+    if (amode & MPI_MODE_RDONLY) {
+        error = jmpi_real.Allreduce(mine, out->of_any, 1, MPI_UINT64_T, MPI_MAX, all);
+        if (error || out->of_any[HAS_NO_POOL])
+            return error;
     }
-    return error;
+    if (!mine[HAS_NO_POOL]) {
+        out->code = open_base(file);
+        bool is_missing = out->code == JCT_NOT_FOUND || out->code == JCT_GONE;
+        out->text = out->code ? jmpi_jct.jct_error_text() : "";
+        mine[HAS_FAILED] = out->code && !is_missing;
+        mine[IS_MISSING] = is_missing;
+        mine[IS_FOUND] = !is_missing;
+        /* The program may have begun the file by other means. */
+        mine[IS_ON_DISK] = is_missing && !(amode & MPI_MODE_CREATE) && !access(file->path, F_OK);
+    }
+    return jmpi_real.Allreduce(mine, out->of_any, WORDS, MPI_UINT64_T, MPI_MAX, all);
+}
+
+/* The error of the open, on which all ranks agree. */
+static int decide(open_file *file, const open_answer *answer, bool *is_real) {
+    const uint64_t *of_any = answer->of_any;
+    if (of_any[HAS_FAILED] || (file->amode & MPI_MODE_RDONLY && of_any[IS_MISSING]))
+        return answer->code ? jmpi_error_of(file, "MPI_File_open", answer->code)
+                            : jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", "another rank did not get the file");
+    if (of_any[IS_MISSING] && of_any[IS_FOUND])
+        return jmpi_error(file, MPI_ERR_IO, "MPI_File_open", "the file was replaced while ranks opened it: open it again");
+    if (of_any[IS_FOUND] && file->amode & MPI_MODE_EXCL)
+        return jmpi_error(file, MPI_ERR_FILE_EXISTS, "MPI_File_open", "the file is in the pool");
+    *is_real = of_any[IS_ON_DISK];
+    if (of_any[IS_MISSING] && !(file->amode & MPI_MODE_CREATE) && !*is_real)
+        return jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", answer->text);
+    return MPI_SUCCESS;
 }
 
 /* Modes that files in the pool have: one of the three, and no shared pointer from the beginning. */
@@ -148,18 +168,18 @@ bool jmpi_open(void *comm, const char *name, int amode, void **handle, int *erro
     file_mode mode = jmpi_mode_of(without_prefix(name));
     if (mode == MODE_FILE && jmpi_is_wanted())
         intercept_file(without_prefix(name), jmpi_mode_name(mode));
-    int ready = 0;
     if (mode == MODE_FILE || !is_for_pool(amode))
         return false;
     open_file *file = new_file(name, amode, mode);
     /* All ranks have the file in the pool, or none. */
-    int mine = file && jmpi_pool();
     MPI_Comm all = JMPI_HANDLE(MPI_Comm, comm);
-    *error = jmpi_real.Allreduce(&mine, &ready, 1, MPI_INT, MPI_MIN, all);
-    if (!*error && ready)
+    open_answer answer;
+    *error = look(file, amode, all, &answer);
+    bool is_ready = !*error && !answer.of_any[HAS_NO_POOL];
+    if (is_ready)
         *error = jmpi_real.Comm_dup(all, &file->comm);
-    if (*error || !ready) {
-        if (mine && !ready)
+    if (*error || !is_ready) {
+        if (file && jmpi_pool() && !*error)
             intercept_say_once("%s is a file, since another rank has no pool", file->path);
         else if (!file)
             intercept_say_once("%s is a file: its path cannot be a key", name);
@@ -171,7 +191,7 @@ bool jmpi_open(void *comm, const char *name, int amode, void **handle, int *erro
     jmpi_real.Comm_size(file->comm, &file->ranks);
     intercept_rank(file->rank);
     bool is_real = false;
-    *error = decide(file, &is_real);
+    *error = decide(file, &answer, &is_real);
     if (is_real) {
         intercept_fell_through("MPI_File_open without MPI_MODE_CREATE", file->path);
         jmpi_file_free(file);
@@ -179,6 +199,8 @@ bool jmpi_open(void *comm, const char *name, int amode, void **handle, int *erro
     }
     if (!*error)
         *error = jmpi_view_new(0, MPI_BYTE, MPI_BYTE, "native", &file->view);
+    if (!*error && mode == MODE_ARRAY && !(file->claims = calloc((size_t)file->ranks, sizeof *file->claims)))
+        *error = MPI_ERR_NO_MEM;
     if (!*error)
         *error = open_scratch(file);
     if (*error) {
@@ -213,13 +235,11 @@ static void report(const open_file *file) {
 
 int jmpi_close(open_file *file, void **handle) {
     int error = MPI_SUCCESS;
-    uint64_t has_changed = file->writes || file->is_late || file->has_size || !file->base;
+    bool has_changed = file->writes || file->is_late || file->has_size || !file->base;
     if (file->has_moved) {
         error = jmpi_real.File_close(&file->real);
     } else if (!(file->amode & MPI_MODE_RDONLY)) {
-        error = jmpi_greatest(file, &has_changed, 1);
-        if (!error && has_changed && !(file->amode & MPI_MODE_DELETE_ON_CLOSE))
-            error = jmpi_publish(file);
+        error = jmpi_publish(file, has_changed && !(file->amode & MPI_MODE_DELETE_ON_CLOSE));
     }
     report(file);
     jmpi_remove(file);

@@ -8,6 +8,8 @@
 
 /* Extents of all ranks, up to which each is a box of the layout; else ranks exchange what they wrote. */
 #define BOXES_MAX 65536
+/* Runs of each rank that there is room for before ranks know how many they have. */
+#define RUNS_AT_ONCE 16
 /* A rank owns no less of a file. */
 #define BLOCK_BYTES_MIN ((uint64_t)1 << 16)
 
@@ -17,25 +19,24 @@ static int agree_on_code(open_file *file, int code, uint64_t *greatest) {
     return jmpi_greatest(file, greatest, 1);
 }
 
-/* Removes an earlier file of this name. Its readers keep what they hold; requirements are awaited. */
+/* Rank 0 removes an earlier file of this name, before the exchange that the offers follow. Its readers keep what they
+ * hold; requirements are awaited. */
 static int remove_earlier(open_file *file) {
-    uint64_t code = JCT_OK;
-    if (file->rank == 0) {
-        jct_attributes_t *key = jmpi_key_of(file->folder, file->name);
-        code = key ? (uint64_t)jmpi_jct.jct_withdraw(jmpi_pool(), key, "schema=free,forget", jmpi_timeout(), NULL)
+    if (file->rank != 0)
+        return JCT_OK;
+    jct_attributes_t *key = jmpi_key_of(file->folder, file->name);
+    int code = key ? jmpi_jct.jct_withdraw(jmpi_pool(), key, "schema=free,forget", jmpi_timeout(), NULL)
                    : JCT_LIMIT_EXCEEDED;
-        jmpi_jct.jct_attributes_free(key);
-        if (code == JCT_NOT_FOUND || code == JCT_GONE)
-            code = JCT_OK;
-    }
-    int error = jmpi_real.Bcast(&code, 1, MPI_UINT64_T, 0, file->comm);
-    return error ? JCT_IO : (int)code;
+    if (code && code != JCT_NOT_FOUND && code != JCT_GONE)
+        intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
+    jmpi_jct.jct_attributes_free(key);
+    return code == JCT_NOT_FOUND || code == JCT_GONE ? JCT_OK : code;
 }
 
-/* Offers this rank's piece. All ranks get the same answer. */
+/* Offers this rank's piece, unless it is known that the array cannot become whole: `mine` is the number of this rank's
+ * error. All ranks get the same answer. */
 static int offer_piece(open_file *file, const jct_layout_t *layout, const char *type, const void *data, uint64_t bytes,
-                       uint64_t *code) {
-    int mine = remove_earlier(file);
+                       int mine, uint64_t *code) {
     uint64_t elements = 0;
     if (!mine) {
         jct_attributes_t *attributes = jmpi_key_of(file->folder, file->name);
@@ -61,23 +62,35 @@ static void report(const open_file *file, uint64_t bytes) {
 
 /* Arrays */
 
-/* The layout of the ranks' claims; NULL on all ranks where they are no array of at least `size` bytes. */
-static int layout_of_all(open_file *file, const array_claim *claim, uint64_t size, jct_layout_t **out) {
-    array_claim *claims = calloc((size_t)file->ranks, sizeof *claims);
-    uint64_t agreed[2] = {!claims, size}, whole = 0;
-    *out = NULL;
-    int error = jmpi_greatest(file, agreed, 2);
-    if (!error && agreed[0])
-        error = MPI_ERR_NO_MEM;
-    if (!error)
-        error = jmpi_real.Allgather(claim, sizeof *claim, MPI_BYTE, claims, sizeof *claims, MPI_BYTE, file->comm);
-    if (!error)
-        *out = jmpi_layout_of(claims, file->ranks, &whole);
-    if (*out && whole < agreed[1]) {
-        jmpi_jct.jct_layout_free(*out);
-        *out = NULL;
+/* What ranks found out about their claims. */
+typedef struct claims_answer {
+    jct_layout_t *layout; /* NULL on all ranks where they are no array that has the size that the file must have */
+    int code;             /* of a rank that failed */
+    bool has_changed;
+} claims_answer;
+
+/* Exchanges the ranks' claims. `removes`: an array follows, which replaces an earlier file. */
+static int exchange_claims(open_file *file, const array_claim *claim, bool has_changed, bool removes, claims_answer *out) {
+    array_claim mine = *claim, *claims = file->claims;
+    uint64_t whole = 0, size = 0;
+    *out = (claims_answer){0};
+    mine.size = file->size_at_least > file->base_bytes ? file->size_at_least : file->base_bytes;
+    mine.code = removes ? (uint64_t)remove_earlier(file) : JCT_OK;
+    mine.has_changed = has_changed;
+    int error = jmpi_real.Allgather(&mine, sizeof mine, MPI_BYTE, claims, sizeof *claims, MPI_BYTE, file->comm);
+    if (error)
+        return error;
+    for (int rank = 0; rank < file->ranks; rank++) {
+        size = claims[rank].size > size ? claims[rank].size : size;
+        out->code = claims[rank].code ? (int)claims[rank].code : out->code;
+        out->has_changed = out->has_changed || claims[rank].has_changed;
     }
-    for (int rank = 0; *out && rank < file->ranks; rank++) {
+    out->layout = jmpi_layout_of(claims, file->ranks, &whole);
+    if (out->layout && whole < size) {
+        jmpi_jct.jct_layout_free(out->layout);
+        out->layout = NULL;
+    }
+    for (int rank = 0; out->layout && rank < file->ranks; rank++) {
         if (claims[rank].kind != CLAIM_PART)
             continue;
         memcpy(file->type, claims[rank].type, sizeof file->type);
@@ -85,32 +98,26 @@ static int layout_of_all(open_file *file, const array_claim *claim, uint64_t siz
         file->dimensions = claims[rank].part.dimensions;
     }
     file->offered_bytes = whole;
-    free(claims);
-    return error;
-}
-
-/* The size that the array must have at least. */
-static uint64_t size_besides(const open_file *file) {
-    return file->size_at_least > file->base_bytes ? file->size_at_least : file->base_bytes;
+    return MPI_SUCCESS;
 }
 
 int jmpi_publish_at_once(open_file *file, const array_claim *claim, const void *data, uint64_t bytes) {
     uint64_t code = JCT_OK;
-    jct_layout_t *layout;
+    claims_answer answer;
     if (file->must_be_whole)
         return MPI_SUCCESS;
-    int error = layout_of_all(file, claim, size_besides(file), &layout);
-    if (error || !layout)
+    int error = exchange_claims(file, claim, true, true, &answer);
+    if (error || !answer.layout)
         return error;
-    error = offer_piece(file, layout, file->type, data, bytes, &code);
+    error = offer_piece(file, answer.layout, file->type, data, bytes, answer.code, &code);
     if (!error && code == JCT_OK) {
         file->is_offered = true;
-        file->layout = layout;
+        file->layout = answer.layout;
         file->offered_until = UINT64_MAX;
         file->periods_ended++;
         report(file, bytes);
     } else {
-        jmpi_jct.jct_layout_free(layout);
+        jmpi_jct.jct_layout_free(answer.layout);
     }
     return error;
 }
@@ -122,18 +129,21 @@ static array_claim claim_of_writes(const open_file *file) {
     return is_one ? file->first->claim : none;
 }
 
-static int publish_array(open_file *file) {
+/* `has_changed` is this rank's before, and that of any rank behind. */
+static int publish_array(open_file *file, bool *has_changed) {
     array_claim claim = claim_of_writes(file);
     const written_record *one = file->first;
     uint64_t code = JCT_OK;
-    jct_layout_t *layout;
-    int error = layout_of_all(file, &claim, size_besides(file), &layout);
-    if (error || !layout)
+    claims_answer answer;
+    int error = exchange_claims(file, &claim, *has_changed, !file->must_be_whole, &answer);
+    *has_changed = answer.has_changed;
+    if (error || !answer.layout)
         return error;
-    if (!file->must_be_whole)
-        error = offer_piece(file, layout, file->type, one ? one->data : NULL, one ? one->bytes : 0, &code);
-    jmpi_jct.jct_layout_free(layout);
-    if (!error && !file->must_be_whole && code == JCT_OK) {
+    if (!file->must_be_whole && *has_changed)
+        error = offer_piece(file, answer.layout, file->type, one ? one->data : NULL, one ? one->bytes : 0, answer.code,
+                            &code);
+    jmpi_jct.jct_layout_free(answer.layout);
+    if (!error && !file->must_be_whole && *has_changed && code == JCT_OK) {
         file->is_offered = true;
         report(file, one ? one->bytes : 0);
     }
@@ -169,15 +179,16 @@ static bool merge_periods(const open_file *file, extent_list *out) {
     return true;
 }
 
-/* Extents of all ranks, sorted; what no rank wrote is of rank 0. NULL where extents overlap. */
-static owned_extent *own_all(owned_extent *extents, size_t count, uint64_t size, size_t *boxes) {
+/* Extents of all ranks, sorted; what no rank wrote is of rank 0. NULL where extents overlap, and without memory. */
+static owned_extent *own_all(owned_extent *extents, size_t count, uint64_t size, size_t *boxes, bool *is_overlap) {
     qsort(extents, count, sizeof *extents, by_offset);
     owned_extent *all = calloc(2 * count + 1, sizeof *all);
     uint64_t end = 0;
     *boxes = 0;
     for (size_t i = 0; all && i <= count; i++) {
         uint64_t start = i < count ? extents[i].offset : size;
-        if (i < count && start < end) {
+        *is_overlap = *is_overlap || (i < count && start < end);
+        if (*is_overlap) {
             free(all);
             return NULL;
         }
@@ -258,54 +269,123 @@ static const unsigned char *data_of_boxes(const owned_extent *all, size_t boxes,
     return *made;
 }
 
-/* Each extent is a box. `is_offered` stays false where extents overlap, or are too many. */
-static int publish_boxes(open_file *file, uint64_t size) {
-    extent_list mine = {0};
-    bool is_good = merge_periods(file, &mine);
-    jmpi_cut(&mine, size);
-    uint64_t agreed[3] = {!is_good, mine.count, file->base_bytes > 0};
-    int error = jmpi_greatest(file, agreed, 3);
-    if (error || agreed[0] || agreed[2] || agreed[1] > BOXES_MAX / (uint64_t)file->ranks) {
-        jmpi_extents_free(&mine);
-        return error ? error : agreed[0] ? MPI_ERR_NO_MEM : MPI_SUCCESS;
-    }
-    /* Every rank sends as many extents as the one that has most; empty ones are left out behind. */
-    size_t most = (size_t)agreed[1], count = 0, boxes = 0;
-    owned_extent *own = calloc(most + 1, sizeof *own), *all = calloc(most * (size_t)file->ranks + 1, sizeof *all);
-    for (size_t i = 0; own && i < mine.count; i++)
-        own[i] = (owned_extent){mine.items[i].offset, mine.items[i].bytes, (uint64_t)file->rank};
-    agreed[0] = !own || !all;
-    error = jmpi_greatest(file, agreed, 1);
-    if (!error && agreed[0])
-        error = MPI_ERR_NO_MEM;
-    if (!error)
-        error = jmpi_real.Allgather(own, (int)(most * sizeof *own), MPI_BYTE, all, (int)(most * sizeof *all), MPI_BYTE,
-                                    file->comm);
-    if (!error) {
-        for (size_t i = 0; i < most * (size_t)file->ranks; i++)
-            if (all[i].bytes)
-                all[count++] = all[i];
-        owned_extent *sorted = own_all(all, count, size, &boxes);
-        jct_layout_t *layout = sorted ? layout_of_boxes(sorted, boxes, file->ranks, size) : NULL;
-        uint64_t bytes = 0, code = JCT_OK;
-        unsigned char *made = NULL;
-        const unsigned char *data = layout ? data_of_boxes(sorted, boxes, file->rank, &mine, &bytes, &made) : NULL;
-        agreed[0] = !layout || (bytes && !data);
-        error = jmpi_greatest(file, agreed, 1);
-        if (!error && !agreed[0])
-            error = offer_piece(file, layout, "u1", data, bytes, &code);
-        if (!error && !agreed[0] && code == JCT_OK) {
-            file->is_offered = true;
-            report(file, bytes);
+/* Extents of one length at equal distances, as of the rows of a box: few numbers for many extents. */
+typedef struct extent_run {
+    uint64_t offset, bytes, stride, count;
+} extent_run;
+
+/* What ranks tell each other of their extents. Each sends its error and as many runs as the rank that has most. */
+typedef struct boxes_exchange {
+    extent_list mine;
+    size_t runs; /* of this rank, behind the first place, which is for the error */
+    extent_run *own, *all;
+} boxes_exchange;
+
+static void free_boxes(boxes_exchange *boxes) {
+    jmpi_extents_free(&boxes->mine);
+    free(boxes->own);
+    free(boxes->all);
+}
+
+static void find_runs(boxes_exchange *boxes) {
+    extent_run *last = boxes->own;
+    for (size_t i = 0; i < boxes->mine.count; i++) {
+        const byte_extent *one = &boxes->mine.items[i];
+        bool is_next = boxes->runs && one->bytes == last->bytes &&
+                       (last->count == 1 || one->offset == last->offset + last->count * last->stride);
+        if (is_next) {
+            last->stride = last->count == 1 ? one->offset - last->offset : last->stride;
+            last->count++;
+        } else {
+            *++last = (extent_run){.offset = one->offset, .bytes = one->bytes, .count = 1};
+            boxes->runs++;
         }
-        free(made);
-        free(sorted);
-        if (layout)
-            jmpi_jct.jct_layout_free(layout);
     }
-    free(own);
-    free(all);
-    jmpi_extents_free(&mine);
+}
+
+/* Finds this rank's runs, with room for a few of each rank. False where there is no memory. */
+static bool find_boxes(const open_file *file, boxes_exchange *out) {
+    size_t room = 1 + RUNS_AT_ONCE;
+    *out = (boxes_exchange){0};
+    if (!merge_periods(file, &out->mine))
+        return false;
+    /* More extents than can be boxes are no runs. */
+    size_t count = out->mine.count <= BOXES_MAX ? out->mine.count : 0;
+    out->own = calloc(count < room ? room : count + 1, sizeof *out->own);
+    out->all = malloc(room * (size_t)file->ranks * sizeof *out->all);
+    if (!out->own || !out->all)
+        return false;
+    if (count)
+        find_runs(out);
+    return true;
+}
+
+/* Room for `most` runs of each rank. All ranks get the same answer, without an exchange where there is room. */
+static int make_room(const open_file *file, boxes_exchange *boxes, size_t most) {
+    if (most <= RUNS_AT_ONCE)
+        return MPI_SUCCESS;
+    extent_run *own = calloc(most + 1, sizeof *own), *all = malloc((most + 1) * (size_t)file->ranks * sizeof *all);
+    uint64_t is_bad = !own || !all;
+    if (own)
+        memcpy(own, boxes->own, (boxes->runs + 1) * sizeof *own);
+    free(boxes->own);
+    free(boxes->all);
+    boxes->own = own;
+    boxes->all = all;
+    int error = jmpi_greatest(file, &is_bad, 1);
+    return error ? error : is_bad ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
+/* The extents of all ranks; NULL where there is no memory. */
+static owned_extent *expand(const extent_run *all, size_t most, int ranks, size_t *count) {
+    *count = 0;
+    for (size_t i = 0; i < (most + 1) * (size_t)ranks; i++)
+        *count += i % (most + 1) ? (size_t)all[i].count : 0;
+    owned_extent *extents = malloc((*count + 1) * sizeof *extents), *to = extents;
+    for (size_t i = 0; extents && i < (most + 1) * (size_t)ranks; i++)
+        for (uint64_t n = 0; i % (most + 1) && n < all[i].count; n++)
+            *to++ = (owned_extent){all[i].offset + n * all[i].stride, all[i].bytes, i / (most + 1)};
+    return extents;
+}
+
+/* Each extent is a box; `most` is the greatest number of runs of any rank. `is_offered` stays false where extents
+ * overlap. Ranks agree once, on the offers: those that share cores lose time in each exchange. */
+static int publish_boxes(open_file *file, boxes_exchange *boxes, size_t most, uint64_t size) {
+    int error = make_room(file, boxes, most);
+    if (error)
+        return error;
+    const size_t sent = (most + 1) * sizeof *boxes->own;
+    boxes->own[0].offset = (uint64_t)remove_earlier(file);
+    error = jmpi_real.Allgather(boxes->own, (int)sent, MPI_BYTE, boxes->all, (int)sent, MPI_BYTE, file->comm);
+    if (error)
+        return error;
+    int mine = JCT_OK;
+    for (int rank = 0; rank < file->ranks; rank++)
+        mine = boxes->all[(most + 1) * (size_t)rank].offset ? (int)boxes->all[(most + 1) * (size_t)rank].offset : mine;
+    size_t count, places = 0;
+    uint64_t bytes = 0, code;
+    unsigned char *made = NULL;
+    const unsigned char *data = NULL;
+    jct_layout_t *layout = NULL;
+    bool is_overlap = false;
+    owned_extent *extents = expand(boxes->all, most, file->ranks, &count);
+    owned_extent *sorted = extents ? own_all(extents, count, size, &places, &is_overlap) : NULL;
+    if (sorted)
+        layout = layout_of_boxes(sorted, places, file->ranks, size);
+    if (layout)
+        data = data_of_boxes(sorted, places, file->rank, &boxes->mine, &bytes, &made);
+    if (!mine && (!layout || (bytes && !data)))
+        mine = is_overlap ? JCT_CONFLICT : JCT_LIMIT_EXCEEDED;
+    error = offer_piece(file, layout, "u1", data, bytes, mine, &code);
+    if (!error && code == JCT_OK) {
+        file->is_offered = true;
+        report(file, bytes);
+    }
+    free(made);
+    free(sorted);
+    free(extents);
+    if (layout)
+        jmpi_jct.jct_layout_free(layout);
     return error;
 }
 
@@ -326,10 +406,12 @@ static int publish_blocks(open_file *file, uint64_t size) {
         error = MPI_ERR_NO_MEM;
     if (!error)
         error = jmpi_route(file, size, block, mine);
+    int earlier = error ? JCT_OK : remove_earlier(file);
+    error = error ? error : agree_on_code(file, earlier, &code);
     jct_layout_t *layout = error ? NULL : layout_of_blocks(size, file->ranks, block);
-    if (layout)
-        error = offer_piece(file, layout, "u1", mine, bytes, &code);
-    if (!error && layout && code == JCT_OK) {
+    if (!error)
+        error = offer_piece(file, layout, "u1", mine, bytes, code ? (int)code : layout ? JCT_OK : JCT_LIMIT_EXCEEDED, &code);
+    if (!error && code == JCT_OK) {
         file->is_offered = true;
         report(file, bytes);
     }
@@ -401,11 +483,14 @@ static int take_back(open_file *file) {
     else if (!jmpi_jct.jct_layout_elements(file->layout, (uint64_t)file->rank, &elements) && elements) {
         written_record piece = {.view = file->offered_view, .from = file->offered_from};
         jct_attributes_t *key = jmpi_key_of(file->folder, file->name);
+        jct_object_t *array = NULL;
         bytes = piece.bytes = file->offered_mine;
         data = piece.data = malloc((size_t)bytes);
-        mine = data && key ? jmpi_jct.jct_demand_array(jmpi_pool(), key, file->layout, (uint64_t)file->rank, file->type,
-                                                       data, (size_t)bytes, "schema=free", 0)
-                           : JCT_LIMIT_EXCEEDED;
+        mine = data && key ? jmpi_jct.jct_demand_key(jmpi_pool(), key, "schema=free", 0, &array) : JCT_LIMIT_EXCEEDED;
+        if (!mine)
+            mine = jmpi_jct.jct_object_take(jmpi_pool(), array, file->layout, (uint64_t)file->rank, file->type, data,
+                                            (size_t)bytes);
+        jmpi_jct.jct_object_give_back(array);
         jmpi_jct.jct_attributes_free(key);
         if (mine)
             intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
@@ -427,39 +512,51 @@ static int take_back(open_file *file) {
     return error ? error : code ? MPI_ERR_IO : MPI_SUCCESS;
 }
 
-int jmpi_publish(open_file *file) {
+/* Offers bytes by boxes, by blocks, or as one object, and writes the real file where that fails. */
+static int publish_bytes(open_file *file, boxes_exchange *boxes, uint64_t most, uint64_t size) {
     int error = MPI_SUCCESS;
-    if (file->is_offered) {
-        uint64_t late = file->is_late;
-        error = jmpi_greatest(file, &late, 1);
-        if (error || !late)
-            return error;
-    } else if (file->mode == MODE_ARRAY) {
-        error = publish_array(file);
-        if (error || file->is_offered)
-            return error;
-    }
-    int settled = jmpi_settle_writes(file);
-    uint64_t agreed[2] = {(uint64_t)settled, 0};
-    if (file->is_offered)
-        error = take_back(file);
-    agreed[1] = jmpi_size_of(file);
-    error = error ? error : jmpi_greatest(file, agreed, 2);
-    if (error || agreed[0])
-        return error ? error : MPI_ERR_NO_MEM;
-    file->size_at_least = agreed[1];
-    if (!file->must_be_whole)
-        error = publish_boxes(file, agreed[1]);
+    file->size_at_least = size;
+    if (!file->must_be_whole && most != UINT64_MAX)
+        error = publish_boxes(file, boxes, (size_t)most, size);
     if (!error && !file->is_offered && !file->must_be_whole)
-        error = publish_blocks(file, agreed[1]);
+        error = publish_blocks(file, size);
     if (!error && file->must_be_whole)
-        error = publish_whole(file, agreed[1]);
+        error = publish_whole(file, size);
     if (file->is_offered)
         return error;
     intercept_say_once("%s is written as a file, since the pool could not have it", file->path);
     error = jmpi_move_to_real(file, MPI_MODE_CREATE | MPI_MODE_WRONLY);
-    if (!error)
-        error = jmpi_real.File_close(&file->real);
+    return error ? error : jmpi_real.File_close(&file->real);
+}
+
+int jmpi_publish(open_file *file, bool has_changed) {
+    int error = MPI_SUCCESS;
+    if (file->mode == MODE_ARRAY && !file->is_offered) {
+        error = publish_array(file, &has_changed);
+        if (error || file->is_offered || !has_changed)
+            return error;
+    }
+    /* All that this rank can find out alone, so that ranks agree once. */
+    enum { HAS_CHANGED, IS_LATE, HAS_FAILED, SIZE, RUNS, WORDS };
+    boxes_exchange boxes = {0};
+    int settled = jmpi_settle_writes(file);
+    bool is_good = !settled && (file->must_be_whole || find_boxes(file, &boxes));
+    bool is_many = file->base_bytes || boxes.mine.count > BOXES_MAX / (uint64_t)file->ranks;
+    uint64_t agreed[WORDS] = {[HAS_CHANGED] = has_changed,      [IS_LATE] = file->is_late,
+                              [HAS_FAILED] = !is_good,          [SIZE] = jmpi_size_of(file),
+                              [RUNS] = is_many ? UINT64_MAX : boxes.runs};
+    error = jmpi_greatest(file, agreed, WORDS);
+    bool is_done = !agreed[HAS_CHANGED] || (file->is_offered && !agreed[IS_LATE]);
+    if (!error && !is_done && agreed[HAS_FAILED])
+        error = MPI_ERR_NO_MEM;
+    if (!error && !is_done && file->is_offered) {
+        error = take_back(file);
+        agreed[SIZE] = jmpi_size_of(file);
+        error = error ? error : jmpi_greatest(file, &agreed[SIZE], 1);
+    }
+    if (!error && !is_done)
+        error = publish_bytes(file, &boxes, agreed[RUNS], agreed[SIZE]);
+    free_boxes(&boxes);
     return error;
 }
 

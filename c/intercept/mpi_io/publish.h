@@ -9,8 +9,8 @@
  * file is the answer. */
 int jmpi_publish_at_once(open_file *file, const array_claim *claim, const void *data, uint64_t bytes);
 
-/* Offers the file as it is when it is closed: as an array, or as bytes. */
-int jmpi_publish(open_file *file);
+/* Offers the file as it is when it is closed: as an array, or as bytes; nothing where no rank has changed it. */
+int jmpi_publish(open_file *file, bool has_changed);
 
 /* Makes what each rank wrote readable by the others. */
 int jmpi_exchange(open_file *file);

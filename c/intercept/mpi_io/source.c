@@ -116,7 +116,7 @@ int jmpi_source_open(const char *folder, const char *name, double timeout, objec
     if (!code)
         code = jmpi_jct.jct_demand_key(jmpi_pool(), source->key, "schema=free", timeout, &source->object);
     if (code) {
-        jmpi_source_close(source);
+        jmpi_source_close(source, false);
         return code;
     }
     size_t bytes;
@@ -130,12 +130,15 @@ int jmpi_source_open(const char *folder, const char *name, double timeout, objec
     return JCT_OK;
 }
 
-void jmpi_source_close(object_source *source) {
+void jmpi_source_close(object_source *source, bool is_done) {
     if (!source)
         return;
     for (int i = 0; i < TILES_MAX; i++)
         free(source->tiles[i].data);
-    jmpi_jct.jct_object_release(source->object);
+    if (is_done)
+        jmpi_jct.jct_object_release(source->object);
+    else
+        jmpi_jct.jct_object_give_back(source->object);
     jmpi_jct.jct_attributes_free(source->key);
     pthread_mutex_destroy(&source->lock);
     free(source);
@@ -152,7 +155,7 @@ static int receive(object_source *source, const uint64_t *starts, const uint64_t
                                           JCT_ORDER_C, &layout);
     if (code)
         return code;
-    code = jmpi_jct.jct_demand_array(jmpi_pool(), source->key, layout, 0, source->type, to, bytes, "schema=free", 0);
+    code = jmpi_jct.jct_object_take(jmpi_pool(), source->object, layout, 0, source->type, to, bytes);
     jmpi_jct.jct_layout_free(layout);
     return code;
 }
@@ -215,14 +218,15 @@ static int tile(object_source *source, uint64_t number, file_tile **out) {
     return JCT_OK;
 }
 
-/* Another program may have replaced the file: its parts are not mixed. */
+/* Another program may have replaced the file, whose pieces have the same keys: its parts are not mixed. */
 static int check_version(object_source *source) {
     jct_object_t *now;
     int code = jmpi_jct.jct_demand_key(jmpi_pool(), source->key, "schema=free", 0, &now);
+    /* What was removed meanwhile was there before. */
     if (code)
-        return code;
+        return code == JCT_NOT_FOUND || code == JCT_GONE ? JCT_OK : code;
     bool is_same = jmpi_jct.jct_object_version(now) == source->version;
-    jmpi_jct.jct_object_release(now);
+    jmpi_jct.jct_object_give_back(now);
     return is_same ? JCT_OK : JCT_GONE;
 }
 
@@ -294,7 +298,7 @@ int jmpi_source_take(object_source *source, const array_claim *claim, void *to, 
     jct_layout_t *layout = jmpi_layout_of_reader(&mine, &rank);
     if (!layout)
         return JCT_INVALID_ARGUMENT;
-    int code = jmpi_jct.jct_demand_array(jmpi_pool(), source->key, layout, rank, source->type, to, bytes, "schema=free", 0);
+    int code = jmpi_jct.jct_object_take(jmpi_pool(), source->object, layout, rank, source->type, to, bytes);
     jmpi_jct.jct_layout_free(layout);
     return code ? code : check_version(source);
 }

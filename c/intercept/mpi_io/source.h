@@ -12,7 +12,8 @@ jct_attributes_t *jmpi_key_of(const char *folder, const char *name);
 
 /* Waits for a file for `timeout` seconds. A number of the C library; 0 and NULL in `out` never. */
 int jmpi_source_open(const char *folder, const char *name, double timeout, object_source **out);
-void jmpi_source_close(object_source *source);
+/* `is_done`: it counts as released by this process, once, for the retention of the file. */
+void jmpi_source_close(object_source *source, bool is_done);
 
 uint64_t jmpi_source_size(const object_source *source);
 

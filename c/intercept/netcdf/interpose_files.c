@@ -39,7 +39,7 @@ static bool exists_in_pool(const OpenFile *file) {
     file_key(file, attributes, DEFINITIONS_NAME);
     int code = JCT(jct_demand_key)(pool_of_process(), attributes, "schema=netcdf", 0.0, &object);
     JCT(jct_attributes_free)(attributes);
-    JCT(jct_object_release)(object);
+    JCT(jct_object_give_back)(object);
     return code == JCT_OK;
 }
 

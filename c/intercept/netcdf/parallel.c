@@ -351,9 +351,11 @@ static void fill_box(OpenFile *file, FileVariable *variable, size_t record, cons
                                       &layout) == JCT_OK) {
         file_key(file, key, variable->name);
         if (variable->record_dim >= 0) JCT(jct_attributes_set_int)(key, "record", (int64_t)record);
-        JCT(jct_demand_array)
-        (pool_of_process(), key, layout, 0, parallel_type(variable), to, elements * convert_size(variable->type),
-         "schema=netcdf", 0.0);
+        jct_object_t *object = NULL;
+        if (JCT(jct_demand_key)(pool_of_process(), key, "schema=netcdf", 0.0, &object) == JCT_OK)
+            JCT(jct_object_take)
+            (pool_of_process(), object, layout, 0, parallel_type(variable), to, elements * convert_size(variable->type));
+        JCT(jct_object_give_back)(object);
     }
     JCT(jct_layout_free)(layout);
     JCT(jct_attributes_free)(key);

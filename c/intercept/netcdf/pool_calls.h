@@ -16,7 +16,7 @@
     X(jct_subscribe) X(jct_subscription_next) X(jct_event_text) X(jct_subscription_close) X(jct_bundle_open)            \
     X(jct_bundle_offer) X(jct_bundle_offer_piece) X(jct_bundle_pipeline) X(jct_pipeline_offer)                          \
     X(jct_pipeline_offer_allocation) X(jct_pipeline_flush) X(jct_pipeline_close) X(jct_bundle_seal) X(jct_bundle_abort) \
-    X(jct_bundle_close) X(jct_layout_blocks) X(jct_layout_free) X(jct_demand_array)
+    X(jct_bundle_close) X(jct_layout_blocks) X(jct_layout_free) X(jct_object_take) X(jct_object_give_back)
 
 #define POOL_CALL(name) __typeof__(&name) name;
 typedef struct {

@@ -289,7 +289,7 @@ static int take_part(const DataCall *call, size_t skipped, const size_t *shape, 
 }
 
 /* Receives the part that a call needs of an array in pieces. */
-static int take_pieces(const DataCall *call, size_t record, size_t skipped, char *memory) {
+static int take_pieces(const DataCall *call, size_t skipped, char *memory) {
     FileVariable *variable = call->variable;
     size_t dims = variable->record_dims, elements = 1, zeros[NC_MAX_VAR_DIMS], extents[NC_MAX_VAR_DIMS];
     uint64_t shape[NC_MAX_VAR_DIMS], start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS], rank = 0;
@@ -304,16 +304,12 @@ static int take_pieces(const DataCall *call, size_t record, size_t skipped, char
     size_t bytes = elements * convert_size(variable->type);
     char *box = malloc(bytes);
     jct_layout_t *layout = NULL;
-    jct_attributes_t *key = JCT(jct_attributes_new)();
-    int status = box && key ? NC_NOERR : NC_ENOMEM;
+    int status = box ? NC_NOERR : NC_ENOMEM;
     if (status == NC_NOERR)
         status = pool_status(JCT(jct_layout_blocks)(dims, shape, 1, &rank, start, count, JCT_ORDER_C, &layout));
-    if (status == NC_NOERR) {
-        file_key(call->file, key, variable->name);
-        if (skipped) JCT(jct_attributes_set_int)(key, "record", (int64_t)record);
-        status = pool_status(JCT(jct_demand_array)(pool_of_process(), key, layout, 0, parallel_type(variable), box, bytes,
-                                                   "schema=netcdf", -1.0));
-    }
+    if (status == NC_NOERR)
+        status = pool_status(JCT(jct_object_take)(pool_of_process(), variable->held, layout, 0, parallel_type(variable), box,
+                                                  bytes));
     if (status == NC_NOERR) {
         intercept_received(call->file->report, bytes);
         SlabPart part = {dims, extents, zeros, call->count + skipped, call->stride + skipped, call->map + skipped};
@@ -321,7 +317,6 @@ static int take_pieces(const DataCall *call, size_t record, size_t skipped, char
         status = slab_get(&part, &sides);
     }
     JCT(jct_layout_free)(layout);
-    JCT(jct_attributes_free)(key);
     free(box);
     return status;
 }
@@ -333,7 +328,7 @@ static int get_record(const DataCall *call, size_t record, size_t skipped, char 
     int status = hold_record(call->file, variable, record, call->file->is_read && !call->file->is_written);
     if (status != NC_NOERR) return status;
     if (variable->is_held_missing) return take_part(call, skipped, variable->shape, NULL, memory);
-    if (variable->is_in_pieces) return take_pieces(call, record, skipped, memory);
+    if (variable->is_in_pieces) return take_pieces(call, skipped, memory);
     void *data = variable->held ? (void *)JCT(jct_object_data)(variable->held, NULL) : variable->held_copy;
     return take_part(call, skipped, variable->held_shape, data, memory);
 }

@@ -78,7 +78,7 @@ static int take_earlier(OpenFile *file, FileVariable *variable, OpenRecord *reco
         record->is_again = true;
         record->written = record->elements;
     }
-    JCT(jct_object_release)(object);
+    JCT(jct_object_give_back)(object);
     return NC_NOERR;
 }
 
@@ -484,7 +484,7 @@ static int rename_objects(OpenFile *file, FileVariable *variable, const char *ol
         jct_attributes_t *attributes = steps_describe(file, variable, record, variable->shape);
         status = attributes ? pool_status(JCT(jct_offer)(pool_of_process(), attributes, data, bytes, file->map->options))
                             : NC_ENOMEM;
-        JCT(jct_object_release)(object);
+        JCT(jct_object_give_back)(object);
     }
     if (key) JCT(jct_attributes_free)(key);
     char *selector = file_selector(file, old);

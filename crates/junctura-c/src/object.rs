@@ -3,13 +3,17 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::ptr;
+use std::sync::Arc;
+use std::{mem, ptr};
 
-use junctura::Object;
+use junctura::{ArrayPart, Code, DemandedArray, Element, Error, Layout, Object, Pool, Result};
 
-use crate::call::argument::{c_text, put, text};
+use crate::array::element;
+use crate::call::argument::{bytes_mut, c_text, put, text};
 use crate::call::error::{guarded, guarded_or};
 use crate::call::handle::{self, OpaqueType};
+use crate::layout::LayoutHandle;
+use crate::pool::{self, PoolHandle};
 
 /// An object that is held: its payload stays readable until the handle is released.
 pub struct ObjectHandle {
@@ -25,19 +29,74 @@ impl OpaqueType for ObjectHandle {
 /// The contents of a handle, with the texts that were lent to C.
 #[doc(hidden)]
 pub struct HeldObject {
-    object: Object,
+    form: HeldForm,
     key: OnceCell<CString>,
     values: LentTexts,
+}
+
+/// The object; as an array since a part was taken. Its payload stays where it is.
+enum HeldForm {
+    Object(Object),
+    Array(DemandedArray),
+    /// Only while it becomes an array.
+    Changing,
 }
 
 impl HeldObject {
     pub(crate) fn new(object: Object) -> Self {
         Self {
-            object,
+            form: HeldForm::Object(object),
             key: OnceCell::new(),
             values: LentTexts::default(),
         }
     }
+
+    fn object(&self) -> Result<&Object> {
+        match &self.form {
+            HeldForm::Object(object) => Ok(object),
+            HeldForm::Array(array) => Ok(array.object()),
+            HeldForm::Changing => Err(changing()),
+        }
+    }
+
+    fn into_object(self) -> Option<Object> {
+        match self.form {
+            HeldForm::Object(object) => Some(object),
+            HeldForm::Array(array) => Some(array.into_object()),
+            HeldForm::Changing => None,
+        }
+    }
+
+    /// Returns the array that the object is.
+    fn array(&mut self, pool: &Pool) -> Result<&DemandedArray> {
+        self.form = match mem::replace(&mut self.form, HeldForm::Changing) {
+            HeldForm::Object(object) => match DemandedArray::of(pool, object) {
+                Ok(array) => HeldForm::Array(array),
+                Err(refused) => {
+                    let (object, error) = *refused;
+                    self.form = HeldForm::Object(object);
+                    return Err(error);
+                }
+            },
+            same => same,
+        };
+        match &self.form {
+            HeldForm::Array(array) => Ok(array),
+            HeldForm::Object(_) | HeldForm::Changing => Err(changing()),
+        }
+    }
+
+    fn take_into(&mut self, pool: &Pool, layout: &Arc<Layout>, rank: u64, of: Element, mine: &mut [u8]) -> Result<()> {
+        let part = ArrayPart {
+            element: Some(of),
+            ..ArrayPart::of(layout, rank)
+        };
+        self.array(pool)?.take_into(&part, mine, 1)
+    }
+}
+
+fn changing() -> Error {
+    Error::new(Code::InvalidArgument, ObjectHandle::NAME, "another thread uses it")
 }
 
 /// Values of attributes, kept for as long as C may read them.
@@ -66,7 +125,7 @@ pub unsafe extern "C" fn jct_object_data(object: *const ObjectHandle, bytes: *mu
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             put(bytes, 0);
-            let payload = handle::shared(object)?.object.payload();
+            let payload = handle::shared(object)?.object()?.payload();
             put(bytes, payload.len());
             Ok(payload.as_ptr().cast())
         }
@@ -79,7 +138,8 @@ pub unsafe extern "C" fn jct_object_key(object: *const ObjectHandle) -> *const c
     guarded_or(ptr::null(), || {
         // SAFETY: the caller guarantees the arguments.
         let held = unsafe { handle::shared(object) }?;
-        Ok(held.key.get_or_init(|| c_text(held.object.key())).as_ptr())
+        let object = held.object()?;
+        Ok(held.key.get_or_init(|| c_text(object.key())).as_ptr())
     })
 }
 
@@ -90,7 +150,8 @@ pub unsafe extern "C" fn jct_object_get(object: *const ObjectHandle, name: *cons
     guarded_or(ptr::null(), || {
         // SAFETY: the caller guarantees the arguments.
         let (held, name) = unsafe { (handle::shared(object)?, text("name", name)?) };
-        Ok(held.values.lend(name, || held.object.get(name)))
+        let object = held.object()?;
+        Ok(held.values.lend(name, || object.get(name)))
     })
 }
 
@@ -99,7 +160,9 @@ pub unsafe extern "C" fn jct_object_get(object: *const ObjectHandle, name: *cons
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_object_version(object: *const ObjectHandle) -> u64 {
     // SAFETY: the caller guarantees the arguments.
-    guarded_or(0, || Ok(unsafe { handle::shared(object) }?.object.version().sequence))
+    guarded_or(0, || {
+        Ok(unsafe { handle::shared(object) }?.object()?.version().sequence)
+    })
 }
 
 /// Returns 1 where the object was delivered through the same group or named requirement before, and not
@@ -108,7 +171,34 @@ pub unsafe extern "C" fn jct_object_version(object: *const ObjectHandle) -> u64 
 pub unsafe extern "C" fn jct_object_redelivered(object: *const ObjectHandle) -> c_int {
     // SAFETY: the caller guarantees the arguments.
     guarded_or(0, || {
-        Ok(c_int::from(unsafe { handle::shared(object) }?.object.redelivered()))
+        Ok(c_int::from(unsafe { handle::shared(object) }?.object()?.redelivered()))
+    })
+}
+
+/// Copies the part that `rank` has in `layout` of an array that is held, in any layout of its producers, to `bytes` bytes
+/// at `data`; also of an object that is an array by itself. Elements are converted to `type` where it differs. The object
+/// stays held: parts can be taken any number of times, and count as released with the object. Blocks for one round trip
+/// where the array is in pieces. Gaps of the layout are not written.
+///
+/// Errors: those of jct_demand_array, without those of waiting; JCT_INVALID_ARGUMENT for an object that is no array;
+/// JCT_EXPIRED where the array was removed meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_take(
+    pool: *const PoolHandle,
+    object: *mut ObjectHandle,
+    layout: *const LayoutHandle,
+    rank: u64,
+    r#type: *const c_char,
+    data: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            let (pool, layout) = (pool::of(pool)?, handle::shared(layout)?);
+            let mine = bytes_mut("data", data, bytes)?;
+            handle::exclusive(object)?.take_into(pool, layout, rank, element(r#type)?, mine)
+        }
     })
 }
 
@@ -128,7 +218,7 @@ pub unsafe extern "C" fn jct_object_give_back(object: *mut ObjectHandle) -> c_in
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         match unsafe { handle::release(object) }? {
-            Some(held) => held.object.give_back(),
+            Some(held) => held.into_object().map_or(Ok(()), Object::give_back),
             None => Ok(()),
         }
     })

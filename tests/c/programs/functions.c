@@ -463,6 +463,38 @@ static void pieces_in_a_bundle(jct_pool_t *pool, const jct_layout_t *rows) {
     jct_attributes_free(time);
 }
 
+/* Any number of parts of one object, which is held before and afterwards. */
+static void parts_of_a_held_array(jct_pool_t *pool, const jct_attributes_t *key, const jct_layout_t *columns,
+                                  const jct_layout_t *blocks) {
+    jct_object_t *object, *text;
+    double part[8], piece[12];
+    float floats[8];
+    size_t bytes;
+    OK(jct_demand_key(pool, key, NULL, 60, &object));
+    const char *head = jct_object_data(object, &bytes);
+    for (uint64_t rank = 0; rank < 3; rank++) {
+        OK(jct_object_take(pool, object, columns, rank, "f8", part, sizeof part));
+        OK(jct_object_take(pool, object, columns, rank, "f4", floats, sizeof floats));
+        for (int i = 0; i < 8; i++)
+            EXPECT(part[i] == 6 * (i % 4) + 2 * (int)rank + i / 4 && floats[i] == (float)part[i]);
+    }
+    OK(jct_object_take(pool, object, blocks, 1, "f8", piece, sizeof piece));
+    EXPECT(piece[0] == 0 && piece[11] == 11);
+    EXPECT(jct_object_data(object, NULL) == head && bytes > 0 && strstr(jct_object_key(object), "name=array"));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, object, columns, 1, "f8", part, 8));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, object, columns, 3, "f8", part, sizeof part));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, object, columns, 1, "no type", part, sizeof part));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, object, NULL, 1, "f8", part, sizeof part));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, NULL, columns, 1, "f8", part, sizeof part));
+    OK(jct_object_give_back(object));
+    /* An object that is no array stays as it is. */
+    offer(pool, "text", "no array");
+    OK(jct_demand(pool, "name=text", NULL, 60, &text));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_object_take(pool, text, columns, 1, "f8", part, sizeof part));
+    EXPECT(memcmp(jct_object_data(text, &bytes), "no array", 8) == 0 && bytes >= 8);
+    jct_object_release(text);
+}
+
 static void arrays(jct_pool_t *pool) {
     jct_layout_t *rows, *columns, *blocks;
     uint64_t number;
@@ -499,6 +531,7 @@ static void arrays(jct_pool_t *pool) {
         EXPECT(part[i] == 6 * (i % 4) + 2 + i / 4);
     OK(jct_demand_array(pool, key, blocks, 0, "f8", piece, sizeof piece, "schema=free", 60));
     EXPECT(piece[0] == 12 && piece[11] == 23);
+    parts_of_a_held_array(pool, key, columns, blocks);
     /* The key is freed with the pieces, whose bytes are others now. */
     memset(piece, 0, sizeof piece);
     RETURNS(JCT_ALREADY_EXISTS, jct_offer_piece(pool, rows, 0, "f8", key, piece, sizeof piece, NULL));

@@ -213,6 +213,11 @@ static void arrays(const Pool &pool) {
     }
     const std::vector<float> part = pool.demand_array<float>(key, columns, 1, 60);
     EXPECT(part == (std::vector<float>{2, 8, 14, 20, 3, 9, 15, 21}));
+    junctura::Object held = pool.demand("name=array", 60);
+    std::vector<float> taken(8);
+    held.take(pool, columns, 1, taken);
+    EXPECT(taken == part && held.version() > 0);
+    held.give_back();
     const Attributes within = named("within");
     const junctura::Bundle bundle = pool.bundle("step", "members=1");
     for (std::uint64_t rank = 0; rank < 2; rank++) {

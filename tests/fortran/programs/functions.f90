@@ -494,6 +494,7 @@ contains
     type(exchange_t) :: to, from
     type(bundle_t) :: together
     type(attributes_t) :: run, step
+    type(object_t) :: held
     real(real64) :: whole(4, 6), part(4, 2), halo(0:5, 2)
     real(real32) :: short(4, 2)
     integer :: rank, i, stat
@@ -510,6 +511,14 @@ contains
     call expect(all_equal(part, whole(:, 3:4)), 'once')
     call pool%demand_array(step, columns, 2, short)
     call expect(short(4, 2) == 24, 'converted')
+    call pool%demand_key(step, held, timeout=60.0_real64)
+    do rank = 0, 2
+      call held%take(pool, columns, rank, part)
+      call expect(all_equal(part, whole(:, 2 * rank + 1:2 * rank + 2)), 'a part of an array that is held')
+    end do
+    call held%take(pool, columns, 3, part, stat)
+    call expect(stat == JCT_INVALID_ARGUMENT, 'a rank that is none')
+    call held%give_back()
 
     call step%set('name', 'within')
     call together%open(pool, 'step', options='members=1')

@@ -19,6 +19,9 @@ typedef struct array_claim {
     char type[8];           /* "f8", ... */
     array_part part;
     bool is_open; /* a contiguous view: the length of the array is where the last rank ends */
+    /* What a rank states together with its claim: the size that the file has at least, the number of its error, and
+     * whether it changed the file. */
+    uint64_t size, code, has_changed;
 } array_claim;
 
 /* The type that the elements of a view have, and what each rank has of the array; CLAIM_OTHER for views that are none

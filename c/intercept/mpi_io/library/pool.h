@@ -8,7 +8,7 @@
 #define JMPI_POOL_FUNCTIONS(X) \
     X(jct_abi) X(jct_error_text) X(jct_pool_open) X(jct_pool_close) X(jct_attributes_new) X(jct_attributes_free) \
     X(jct_attributes_set_text) X(jct_attributes_set_list) X(jct_offer) X(jct_offer_piece) \
-    X(jct_demand_array) X(jct_demand_key) X(jct_withdraw) \
+    X(jct_demand_key) X(jct_withdraw) X(jct_object_take) X(jct_object_give_back) \
     X(jct_object_data) X(jct_object_get) X(jct_object_version) X(jct_object_release) X(jct_layout_parse) \
     X(jct_layout_blocks) X(jct_layout_free) X(jct_layout_elements) X(jct_bundle_open) X(jct_bundle_offer) \
     X(jct_bundle_abort) X(jct_bundle_close)

@@ -215,9 +215,22 @@ pub(crate) fn is_in_pieces(payload: &[u8]) -> bool {
 }
 
 impl DemandedArray {
+    /// Returns the array of an object, as [`Pool::array`]; an object that is no array is returned with the error.
+    ///
+    /// ```
+    /// # use junctura::{DemandedArray, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "text")], b"no array")?;
+    /// let refused = DemandedArray::of(&pool, pool.demand("name=text", None)?).unwrap_err();
+    /// assert_eq!(refused.0.payload(), b"no array");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// `InvalidArgument` for an object that is no array, which is returned with the error; `Corrupt`.
-    pub(super) fn of(pool: &Pool, object: Object) -> std::result::Result<Self, Box<(Object, Error)>> {
+    /// `InvalidArgument` for an object that is no array; `Corrupt`.
+    pub fn of(pool: &Pool, object: Object) -> std::result::Result<Self, Box<(Object, Error)>> {
         match DemandTerms::of(&object) {
             Ok(how) => Ok(Self {
                 pool: pool.clone(),

@@ -267,7 +267,7 @@ class Broker:
             if self._ready is not None and not self.report.inputs and not self._is_through():
                 self._ready()
             while not self._is_through():
-                self.queue.give(len(self.engine.tasks))
+                self.queue.give()
                 self._take_next(inputs)
         left = self.graph.open()
         self.report.nearest = [near.text for near in self._nearest(left)]
@@ -406,7 +406,7 @@ class Broker:
         for action in self.engine.take(event):
             match action:
                 case BeginTask():
-                    self.queue.add(action.order, action.due)
+                    self.queue.add(action)
                 case ReleaseInput():
                     # A server that has ended has released it.
                     with contextlib.suppress(junctura.Closed, junctura.Disconnected):

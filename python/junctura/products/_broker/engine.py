@@ -213,7 +213,13 @@ class ProductEngine:
     def _begin(self, task: Task, due: float) -> None:
         number, self._task_count = self._task_count, self._task_count + 1
         self.tasks[number] = task
-        self._actions.append(BeginTask(TaskOrder(number, task), due))
+        self._actions.append(BeginTask(TaskOrder(number, task), due, self._is_brief(task)))
+
+    def _is_brief(self, task: Task) -> bool:
+        """Returns whether a task is short; making weights takes seconds, and pictures are slow."""
+        if isinstance(task, MakeProduct):
+            return is_quick(self.graph.products[task.product].wanted)
+        return not isinstance(task, MakeWeights)
 
     def _task_answered(self, event: TaskAnswered) -> None:
         answer, workers = event.answer, self.report.workers

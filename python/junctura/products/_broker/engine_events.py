@@ -58,10 +58,18 @@ EngineEvent: TypeAlias = InputArrived | TaskAnswered | ProductFound | ProductAba
 
 @dataclass(frozen=True)
 class BeginTask:
-    """A task is ready; of several, the one with the earliest due time is first."""
+    """A task is ready; the task with the earliest due time is first.
+
+    Attributes
+    ----------
+    is_brief
+        Whether a later task may wait until it is done while another worker is idle.
+
+    """
 
     order: TaskOrder
     due: float
+    is_brief: bool = False
 
 
 @dataclass(frozen=True)

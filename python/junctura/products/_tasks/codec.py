@@ -4,6 +4,7 @@
   {"number": 12, "task":   {"tag": "PairWinds", "pair": 7, "keep": [7, 8]}}
   {"number": 12, "result": {"tag": "WindsPaired", "kept": [7, 8], "failed": {}}, "usage": [0, 4711, 104857600]}
 ```
+A message with several tasks or answers is a list.
 The types of fields decide how values are read: JSON has no tuples, no named tuples and no integers as keys.
 """
 
@@ -116,26 +117,42 @@ TASKS: TaggedCodec[Task] = TaggedCodec(Task)
 RESULTS: TaggedCodec[Result] = TaggedCodec(Result)
 
 
-def write_order(order: TaskOrder) -> bytes:
-    """Returns the payload of a task."""
-    return json.dumps({"number": order.number, "task": TASKS.packed(order.task)}).encode()
+def write_order(*orders: TaskOrder) -> bytes:
+    """Returns the payload of one task, or of several."""
+    return _written([{"number": order.number, "task": TASKS.packed(order.task)} for order in orders])
+
+
+def read_orders(payload: bytes) -> list[TaskOrder]:
+    """Returns the tasks of a payload; raises `Corrupt` where there are none."""
+    all_found = [_checked(one, {"number", "task"}) for one in _read(payload)]
+    return [TaskOrder(found["number"], TASKS.unpacked(found["task"])) for found in all_found]
 
 
 def read_order(payload: bytes) -> TaskOrder:
-    """Returns the task of a payload; raises `Corrupt` where there is none."""
-    found = _read(payload, {"number", "task"})
-    return TaskOrder(found["number"], TASKS.unpacked(found["task"]))
+    """Returns the only task of a payload; raises `Corrupt` where there is none."""
+    (order,) = read_orders(payload)
+    return order
 
 
-def write_answer(answer: TaskAnswer) -> bytes:
-    """Returns the payload of an answer."""
-    packed = {"number": answer.number, "result": RESULTS.packed(answer.result), "usage": answer.usage}
-    return json.dumps(packed).encode()
+def write_answer(*answers: TaskAnswer) -> bytes:
+    """Returns the payload of one answer, or of several."""
+    return _written(
+        [{"number": one.number, "result": RESULTS.packed(one.result), "usage": one.usage} for one in answers]
+    )
+
+
+def read_answers(payload: bytes) -> list[TaskAnswer]:
+    """Returns the answers of a payload; raises `Corrupt` where there are none."""
+    return [_answer_of(_checked(one, {"number", "result", "usage"})) for one in _read(payload)]
 
 
 def read_answer(payload: bytes) -> TaskAnswer:
-    """Returns the answer of a payload; raises `Corrupt` where there is none."""
-    found = _read(payload, {"number", "result", "usage"})
+    """Returns the only answer of a payload; raises `Corrupt` where there is none."""
+    (answer,) = read_answers(payload)
+    return answer
+
+
+def _answer_of(found: dict[str, Any]) -> TaskAnswer:
     try:
         usage = TaskUsage(*found["usage"])
     except TypeError as error:
@@ -143,11 +160,19 @@ def read_answer(payload: bytes) -> TaskAnswer:
     return TaskAnswer(found["number"], RESULTS.unpacked(found["result"]), usage)
 
 
-def _read(payload: bytes, names: set[str]) -> dict[str, Any]:
+def _written(packed: list[dict[str, Any]]) -> bytes:
+    return json.dumps(packed[0] if len(packed) == 1 else packed).encode()
+
+
+def _read(payload: bytes) -> list[Any]:
     try:
         found = json.loads(payload)
     except ValueError as error:
         raise Corrupt(_SUBJECT, f"invalid JSON: {error}") from error
+    return found if isinstance(found, list) and found else [found]
+
+
+def _checked(found: Any, names: set[str]) -> dict[str, Any]:
     if not isinstance(found, dict) or found.keys() != names:
         raise Corrupt(_SUBJECT, f"expected an object with {', '.join(sorted(names))}")
     return found

@@ -4,13 +4,18 @@
   name             kind    payload                         by
   job              job     recipes, where the source is    broker   once, pickled
   task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
-  begun/12/…       begun   that another one begins it      worker     and another one if that one dies
+  begun/12/…       begun   that another one begins it      worker     and another worker after its crash
   array/7          array   values of a node's fields, and  worker   which may have thousands of places
                            what they mean, in JSON
-  done/12          done    what came of it, in JSON        worker
+  done/12          done    the result, in JSON             worker
+  done/12/13       done    the result of task 13, whose    worker  to which the message was redelivered
+                           message has the number 12
   hint/63/…        hint    Legendre functions, in JSON     broker  for all workers, when they have nothing to do
 ```
 Tasks refer to nodes and products by their numbers in the graph, which both sides build from the same recipes.
+
+A message has several tasks when more tasks wait than workers can begin. A worker does these in their order, and
+sends one answer. The number of the message is the number of its first task.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ from junctura.errors import Unavailable
 from junctura.products._input.queries import take_all
 from junctura.products._recipe.definitions import Recipe
 from junctura.products._tasks import task_messages
-from junctura.products._tasks.codec import read_answer, write_order
+from junctura.products._tasks.codec import read_answers, write_order
 from junctura.products._tasks.task_messages import BrokerJob
-from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
+from junctura.products._tasks.tasks import TaskAnswer, TaskFailed, TaskOrder, TaskUsage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,6 +50,8 @@ _WRITERS = {
 }
 # Each request to the pool costs more than the few hundred bytes that a task and its answer occupy until then.
 _FORGOTTEN_AT_ONCE = 32
+# Tasks of a message: more tasks save little more, and the crash of a worker delays every one.
+_TOGETHER_MAX = 4
 # The broker gives up after this many consecutive crashes in addition to the number of workers.
 _DEATHS_MAX = 20
 
@@ -188,10 +190,12 @@ class Crew(abc.ABC):
     pool
         The broker's pool, which all workers can reach.
     limit
-        Maximum number of tasks in flight.
+        Maximum number of messages in flight.
 
     Attributes
     ----------
+    together_max
+        Maximum number of tasks of a message.
     deaths
         Number of crashed workers.
     ends_all
@@ -200,12 +204,17 @@ class Crew(abc.ABC):
     """
 
     ends_all = False
+    together_max = 1
 
     def __init__(self, pool: junctura.Pool, limit: float) -> None:
         self.pool, self.limit = pool, limit
         self.deaths = 0
         self._answers: junctura.Follow | None = None
-        # Tasks whose answers have been read, but are still in the pool.
+        # The tasks without an answer, by the message that has them, and the message of each.
+        self._given: dict[int, set[int]] = {}
+        self._message_of: dict[int, int] = {}
+        # Answers that have been read, but are still in the pool, by message, and messages that have all of theirs.
+        self._answers_read: dict[int, list[str]] = {}
         self._answered: list[int] = []
 
     def begin(self, job: BrokerJob) -> None:
@@ -213,9 +222,21 @@ class Crew(abc.ABC):
         self._answers = self.pool.follow("kind=done")
         self.pool.offer(task_messages.write_job(job), name="job", kind="job")
 
+    @property
+    def in_flight(self) -> int:
+        """Number of messages whose tasks are not all answered."""
+        return len(self._given)
+
+    def give(self, orders: Sequence[TaskOrder], due: float) -> None:
+        """Submits a message with these tasks; the message with the earliest due time runs first."""
+        message = orders[0].number
+        self._given[message] = {order.number for order in orders}
+        self._message_of.update((order.number, message) for order in orders)
+        self._send(orders, due)
+
     @abc.abstractmethod
-    def give(self, order: TaskOrder, due: float) -> None:
-        """Submits a task; of the queued tasks the one with the earliest due time runs first."""
+    def _send(self, orders: Sequence[TaskOrder], due: float) -> None:
+        """Sends a message to the workers."""
 
     def take(self, each: Callable[[TaskAnswer], None]) -> int:
         """Returns the number of received answers, whose tasks are removed some time later.
@@ -229,9 +250,11 @@ class Crew(abc.ABC):
 
         def read(obj: junctura.Object) -> None:
             with obj:
-                answer = read_answer(bytes(obj))
-            each(answer)
-            self._took(answer.number)
+                answers, name = read_answers(bytes(obj)), str(obj["name"])
+            self._answers_read.setdefault(int(name.split("/")[1]), []).append(name)
+            for answer in [*answers, *self._unreadable(answers, name)]:
+                each(answer)
+                self._took(answer.number)
 
         assert self._answers is not None
         count, has_ended = take_all(self._answers, read)
@@ -239,15 +262,35 @@ class Crew(abc.ABC):
             raise Unavailable(self.pool.url, "the broker's pool has ended")
         return count
 
+    def _unreadable(self, answers: Sequence[TaskAnswer], name: str) -> list[TaskAnswer]:
+        """Returns the answers for the other tasks of a message that a worker could not read."""
+        message = name.removeprefix("done/")
+        left = self._given.get(int(message), set()) if message.isdigit() else set()
+        others = sorted(left.difference(answer.number for answer in answers))
+        causes = [answer.result.cause for answer in answers if isinstance(answer.result, TaskFailed)]
+        return [TaskAnswer(number, TaskFailed(causes[0]), TaskUsage()) for number in others]
+
     def _took(self, number: int) -> None:
         """Records that the answer to a task was read."""
-        self._answered.append(number)
+        message = self._message_of.pop(number, None)
+        if message is None:
+            return
+        self._given[message].discard(number)
+        if self._given[message]:
+            return
+        del self._given[message]
+        self._answered.append(message)
         if len(self._answered) == _FORGOTTEN_AT_ONCE:
             self._forget(self._answered)
+            # A late duplicate stays until the pool ends.
+            names = [name for message in self._answered for name in self._answers_read.pop(message, ())]
+            if names:
+                task_messages.forget(self.pool, *names)
             self._answered.clear()
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        task_messages.forget(self.pool, *(f"done/{number}" for number in numbers))
+    @abc.abstractmethod
+    def _forget(self, messages: Sequence[int]) -> None:
+        """Removes these messages from the pool; their answers are removed afterwards."""
 
     @property
     @abc.abstractmethod
@@ -292,6 +335,7 @@ class ProcessCrew(Crew):
     """
 
     ends_all = True
+    together_max = _TOGETHER_MAX
 
     def __init__(self, count: int, room: int) -> None:
         pool = junctura.Pool(schema="free", name=task_messages.BROKER, budget=room, spill=_limits.spacious())
@@ -314,8 +358,8 @@ class ProcessCrew(Crew):
         self._recipes = job.recipes
         self._start()
 
-    def give(self, order: TaskOrder, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
-        self.pool.offer(write_order(order), name=f"task/{order.number}", kind="task")
+    def _send(self, orders: Sequence[TaskOrder], due: float) -> None:  # noqa: ARG002 - the group gives them in this order
+        self.pool.offer(write_order(*orders), name=f"task/{orders[0].number}", kind="task")
 
     def take(self, each: Callable[[TaskAnswer], None]) -> int:
         count = super().take(each)
@@ -323,10 +367,9 @@ class ProcessCrew(Crew):
             self._in_a_row = 0
         return count
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        # In this order: a worker to which the task is redelivered looks for the answer first, and then for the task.
-        task_messages.forget(self.pool, *(f"task/{number}" for number in numbers))
-        super()._forget(numbers)
+    def _forget(self, messages: Sequence[int]) -> None:
+        # A worker to which the message is redelivered looks for the answer first, and then for the message.
+        task_messages.forget(self.pool, *(f"task/{message}" for message in messages))
 
     @property
     def descriptors(self) -> Collection[int]:

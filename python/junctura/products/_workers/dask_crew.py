@@ -154,7 +154,8 @@ class DaskCrew(Crew):
     def _event(self) -> Any:
         return self._distributed.Event(f"{self._run}-ends", client=self._client)
 
-    def give(self, order: TaskOrder, due: float) -> None:
+    def _send(self, orders: Sequence[TaskOrder], due: float) -> None:
+        (order,) = orders
         # An error in a task is not an error of Dask, and is not retried; the crash of a worker is.
         future = self._client.submit(
             do, self._place, write_order(order), key=f"{self._run}-{order.number}", priority=-due, pure=False
@@ -181,15 +182,15 @@ class DaskCrew(Crew):
         given_up, self._given_up = self._given_up, []
         for answer in given_up:
             each(answer)
+            super()._took(answer.number)
         return len(given_up)
 
     def _took(self, number: int) -> None:
         self._futures.pop(number, None)
         super()._took(number)
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        super()._forget(numbers)
-        task_messages.forget(self.pool, *(f"begun/{number}/0" for number in numbers))
+    def _forget(self, messages: Sequence[int]) -> None:
+        task_messages.forget(self.pool, *(f"begun/{message}/0" for message in messages))
 
     def _count_deaths(self) -> int:
         count = 0

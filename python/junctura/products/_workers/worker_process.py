@@ -30,7 +30,7 @@ from junctura.products._recipe.mars_words import canonical, selectors
 from junctura.products._regrid.harmonics import warm
 from junctura.products._regrid.interpolate import prepare
 from junctura.products._tasks import shared_arrays, task_messages
-from junctura.products._tasks.codec import read_order, write_answer
+from junctura.products._tasks.codec import read_orders, write_answer
 from junctura.products._tasks.task_messages import ATTEMPTS_MAX, WORKER, BrokerJob
 from junctura.products._tasks.tasks import (
     DecodeInput,
@@ -168,43 +168,56 @@ class Worker:
         # Released when it is complete; redelivered to another worker after a crash.
         with obj:
             try:
-                order = read_order(bytes(obj))
+                orders = read_orders(bytes(obj))
             except Corrupt as error:
                 # Otherwise it would crash one worker after another.
                 number = int(str(obj["name"]).removeprefix("task/"))
                 self._answer(TaskAnswer(number, TaskFailed(_words(error)), TaskUsage()))
                 return
             if obj.redelivered:
-                self.do_again(order)
+                self.do_again(*orders)
             else:
-                self._do_first(order)
+                self._do_first(orders)
 
-    def _do_first(self, order: TaskOrder) -> None:
-        """Executes a task that no other worker has begun: none of its arrays exists."""
+    def _do_first(self, orders: Sequence[TaskOrder]) -> None:
+        """Executes tasks that no other worker has begun: their arrays do not exist yet."""
         self._pipeline = self.pool.pipeline()
         with self._pipeline:
-            self.do(order)
+            self._answer(*map(self.attempt, orders))
         self._pipeline = None
 
-    def do_again(self, order: TaskOrder) -> None:
-        """Executes a redelivered task; fails it if it has crashed several workers."""
+    def do_again(self, *orders: TaskOrder) -> None:
+        """Executes the tasks of a redelivered message; fails a task that has crashed several workers.
+
+        Several tasks have separate answers, so that a further crash repeats only tasks without an answer.
+        """
+        message = orders[0].number
         # A worker may crash after its answer; the broker removes the answer last.
-        if task_messages.is_there(self.pool, f"done/{order.number}") or not task_messages.is_there(
-            self.pool, f"task/{order.number}"
+        if task_messages.is_there(self.pool, f"done/{message}") or not task_messages.is_there(
+            self.pool, f"task/{message}"
         ):
             return
+        if len(orders) == 1:
+            self._answer(self._attempt_again(orders[0]))
+            return
+        for order in orders:
+            name = f"done/{message}/{order.number}"
+            if not task_messages.is_there(self.pool, name):
+                self._send(name, self._attempt_again(order))
+
+    def _attempt_again(self, order: TaskOrder) -> TaskAnswer:
         lost = 1 + task_messages.begin(self.pool, order.number)
-        if lost < ATTEMPTS_MAX:
-            self.do(order, lost)
-        else:
-            self._answer(task_messages.given_up(order, lost))
+        return self.attempt(order, lost) if lost < ATTEMPTS_MAX else task_messages.given_up(order, lost)
 
     def do(self, order: TaskOrder, lost: int = 0) -> None:
         """Executes a task as `attempt` does, and sends the answer."""
         self._answer(self.attempt(order, lost))
 
-    def _answer(self, answer: TaskAnswer) -> None:
-        task_messages.offer_once(self.pool, write_answer(answer), name=f"done/{answer.number}", kind="done")
+    def _answer(self, *answers: TaskAnswer) -> None:
+        self._send(f"done/{answers[0].number}", *answers)
+
+    def _send(self, name: str, *answers: TaskAnswer) -> None:
+        task_messages.offer_once(self.pool, write_answer(*answers), name=name, kind="done")
 
     def attempt(self, order: TaskOrder, lost: int = 0) -> TaskAnswer:
         """Executes a task with which `lost` workers crashed. The result reports failures."""
