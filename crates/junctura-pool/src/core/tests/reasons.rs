@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The same as lines: client, kind, cause, and what it waits for.
-    fn reasons(&self) -> Vec<String> {
+    pub(super) fn reasons(&self) -> Vec<String> {
         let line = |one: &WaitingRequest| {
             let on = one.on.iter().map(|on| match (&on.requirement, &on.bundle, &on.client) {
                 (Some(one), _, _) => {
