@@ -121,7 +121,6 @@ impl ObjectTable {
             left: None,
             purpose,
             runs: Vec::new(),
-            merged: 0,
             run_ends: Vec::new(),
             late: RoaringBitmap::new(),
             bytes: 0,
@@ -155,10 +154,6 @@ impl ObjectTable {
             }
             return false;
         };
-        if !left.is_empty() && ahead.merge_some(self) {
-            return false;
-        }
-        let Some(left) = &mut ahead.left else { return true };
         let some: Vec<u32> = left.iter().take(count).collect();
         if let (Some(&first), Some(&last)) = (some.first(), some.last()) {
             left.remove_range(first..=last);

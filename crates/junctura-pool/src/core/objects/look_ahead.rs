@@ -23,10 +23,8 @@ pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) left: Option<RoaringBitmap>,
     /// The use of the matching objects.
     pub(in crate::core) purpose: LookPurpose,
-    /// The matching objects, one run for each step, or for the steps of a merged run.
+    /// The matching objects, one run for each step.
     pub(in crate::core) runs: Vec<Vec<u32>>,
-    /// So many of the first runs are merged.
-    pub(in crate::core) merged: usize,
     /// For each run, the last slot that its step has verified: later runs have later slots.
     pub(in crate::core) run_ends: Vec<u32>,
     /// The matching objects in slots that were verified before with another object in them.
@@ -167,25 +165,6 @@ impl PreparedRequest {
     /// Returns the same objects in the order of the request.
     pub(in crate::core) fn into_sorted(self) -> IncrementalSort {
         IncrementalSort::merged(self.runs, self.late.iter().collect())
-    }
-
-    /// Merges some runs, which so few steps have found that this takes no longer than a step. Returns whether there were
-    /// enough: the first page of a list compares the heads of all runs.
-    pub(in crate::core) fn merge_some(&mut self, objects: &ObjectTable) -> bool {
-        const MERGED_AT_ONCE: usize = 8;
-        let Some(sorting) = &self.sorting else { return false };
-        if self.runs.len() - self.merged < MERGED_AT_ONCE {
-            return false;
-        }
-        let mut run = self.runs.split_off(self.merged).concat();
-        // A stable sort finds the runs, and merges them.
-        run.sort_by(|&a, &b| objects.compare(sorting, b, a));
-        self.runs.push(run);
-        let end = self.run_ends.last().copied();
-        self.run_ends.truncate(self.merged);
-        self.run_ends.extend(end);
-        self.merged += 1;
-        true
     }
 
     /// Returns the newest of those that pass, if the request asks for one.

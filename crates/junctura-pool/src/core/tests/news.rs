@@ -234,7 +234,7 @@ fn a_client_whose_interests_fall_behind_too_far_is_disconnected() {
     for number in 1..=50 {
         world.follow(many, number, |_| {});
     }
-    world.follow(one, 1, |_| {});
+    world.follow(one, 1, |follow| follow.window = 200);
     world.heard(one);
     for number in 1..=200 {
         world.offer(p, number, &format!("n{number}"), "", 0);
