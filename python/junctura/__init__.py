@@ -96,6 +96,7 @@ from junctura.errors import (
     TypeMismatch,
     Unavailable,
     Unsupported,
+    UsageWarning,
 )
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ __all__ = [
     "TypeMismatch",
     "Unavailable",
     "Unsupported",
+    "UsageWarning",
     "Version",
     "__version__",
     "aio",

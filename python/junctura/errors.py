@@ -555,3 +555,28 @@ class SelectorWarning(UserWarning):
     [] parm=t: no object has the attribute "parm"; did you mean param (schema mars)?
 
     """
+
+
+class UsageWarning(UserWarning):
+    """A valid call with a probable mistake.
+
+    - A keyword of an offer is stored as an attribute and resembles an option, such as ``retenton``. `Pool.offer` and
+      the other calls that offer, `Pool.bundle` and `Store.archive` issue it, once for each keyword in a process; not
+      if the schema declares the attribute, an object of the pool has it, or the keyword ends with an underscore, which
+      is removed. Attributes in a dictionary are not checked.
+    - A keyword of a key, as in ``pool.demand(name="a", tmeout=3)``, resembles an option. It has no effect.
+    - A label of an `xarray.DataArray` and an attribute of its offer have the same name and other values. The attribute
+      of the offer applies.
+    - A schema of the client differs from that of the pool, in more than documentation. The schema of the pool applies.
+    - ``Pool(url, start=True)`` has started a server, and a pool with a similar name is served.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with junctura.Pool(schema="free") as pool, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     version = pool.offer(b"", name="a", retenton="10min")
+    ...     print(str(caught[0].message).partition(";")[0])
+    retenton is stored as an attribute
+
+    """

@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Collection, Iterator
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from junctura import _forks
 from junctura._array.numpy_payload import Labelled, own
 from junctura._forks import needed as needed
 from junctura._xarray import label_container
-from junctura.errors import InvalidArgument
+from junctura.errors import InvalidArgument, UsageWarning
 
 if TYPE_CHECKING:
     import xarray
@@ -43,22 +44,22 @@ _LABELS_MAX = 40
 _LABELS_BYTES_MAX = 16 * 1024
 
 
-def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array | Labelled, dict[str, Any]]:
+def given(data: Any, schema: Schema, stated: Mapping[str, Any]) -> tuple[Array | Labelled, dict[str, Any]]:
     """Returns the payload for an xarray array, and the attributes from its labels.
 
     All labels are kept: in the attribute ``labels`` if the schema allows it and they fit, else after the array. Scalar
-    labels also become attributes of the object, if the schema allows them and the caller has not given them.
+    labels also become attributes of the object, if the schema allows them and the caller has not stated them.
     """
     taken = label_container.taken(data)
-    attributes = attributes_of(data, schema, names)
-    if taken.text is not None and _keeps(schema, names, taken.text):
+    attributes = attributes_of(data, schema, stated)
+    if taken.text is not None and _keeps(schema, stated, taken.text):
         return taken.values, {**attributes, LABELS: taken.text}
-    if "content_type" not in names and _takes(schema, "content_type"):
+    if "content_type" not in stated and _takes(schema, "content_type"):
         attributes["content_type"] = CONTENT_TYPE
     return taken.whole, attributes
 
 
-def kept(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
+def kept(data: Any, schema: Schema, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the attributes with all labels of an array whose payload has no space for them.
 
     Raises
@@ -68,16 +69,16 @@ def kept(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
 
     """
     text = label_container.labels_text(data)
-    if not _keeps(schema, names, text):
+    if not _keeps(schema, stated, text):
         large = [str(name) for name, coordinate in data.coords.items() if coordinate.ndim]
         cause = (
             f"schema {schema.name} has no attribute {LABELS}"
-            if not _takes(schema, LABELS) or LABELS in names
+            if not _takes(schema, LABELS) or LABELS in stated
             else f"they take {len(text)} bytes ({', '.join(large)}), of at most {label_container.TEXT_BYTES_MAX}"
         )
         remedy = "drop what is not needed (data.drop_vars), or offer data.data and keep the labels elsewhere"
         raise InvalidArgument("data", f"the labels of an array in chunks are attributes: {cause}: {remedy}")
-    return {**attributes_of(data, schema, names), LABELS: text}
+    return {**attributes_of(data, schema, stated), LABELS: text}
 
 
 def _keeps(schema: Schema, names: Collection[str], text: str) -> bool:
@@ -88,15 +89,20 @@ def _takes(schema: Schema, name: str) -> bool:
     return schema.attributes.get(name, "string" if schema.is_open else "") == "string"
 
 
-def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
-    """Returns the scalar labels of an array as attributes, for selectors: up to the limit of an object."""
+def attributes_of(data: Any, schema: Schema, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the scalar labels of an array as attributes, for selectors: up to the limit of an object.
+
+    Attributes that the caller has stated come first.
+    """
     types = schema.attributes
     found: dict[str, Any] = {}
     room = _LABELS_BYTES_MAX
 
     def add(name: str, value: Any) -> None:
         nonlocal room
-        if name in names or name in found:
+        if name in stated:
+            _compare(name, stated[name], value)
+        if name in stated or name in found:
             return
         value = _plain(value, types.get(name, "string"))
         has_room = schema.is_open and len(found) < _LABELS_MAX and _fits(name, value, room)
@@ -110,6 +116,23 @@ def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str
     if "unit" in types and "units" in data.attrs:
         add("unit", data.attrs["units"])
     return found
+
+
+def _compare(name: str, stated: Any, label: Any) -> None:
+    """Warns if an attribute and a label have different values. Times, and the name of the array, are not compared."""
+    if name in {"name", "dims"}:
+        return
+    label = label.item() if isinstance(label, np.generic) else label
+    try:
+        differs = float(stated) != float(label)
+    except (TypeError, ValueError):
+        differs = isinstance(stated, str) and isinstance(label, str) and stated != label
+    if differs:
+        message = (
+            f"{name}={stated} is given, and the array has the label {name}={label}: the object has {name}={stated}. "
+            f"Drop the label, or give {name}={label}"
+        )
+        warnings.warn(message, UsageWarning, stacklevel=5)
 
 
 def _labels(data: Any) -> Iterator[tuple[str, Any]]:

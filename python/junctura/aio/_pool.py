@@ -645,9 +645,12 @@ class Pool(ArrayVerbs):
     ) -> _Answer[Any] | None:
         """Copies the payload and sends the offer; None: no client wants the object."""
         native = self.blocking
+        if attributes is None and isinstance(data, _native.Object):
+            stated = {name.removesuffix("_") for name in keywords}
+            attributes = {name: value for name, value in data.attributes.items() if name not in stated}
         if numpy_payload.is_labelled(data):
-            said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
-            data, labels = label_attributes.given(data, native.schema(how.schema), said)
+            stated = {**(attributes or {}), **{name.removesuffix("_"): value for name, value in keywords.items()}}
+            data, labels = label_attributes.given(data, native.schema(how.schema), stated)
             attributes = {**labels, **(attributes or {})}
         if not isinstance(data, _native.Allocation):
             array, nbytes, dtype, shape = numpy_payload.describe(data)

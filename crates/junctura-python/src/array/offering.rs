@@ -11,7 +11,8 @@ use super::layout;
 use crate::conversion::buffer::LentBuffer;
 use crate::conversion::data::arrays;
 use crate::conversion::given::GivenAttributes;
-use crate::conversion::options::offer_options;
+use crate::conversion::misspelled::check_keywords;
+use crate::conversion::options::{offer_options, schema_of};
 use crate::handles::allocation::{FilledPayload, PyAllocation};
 use crate::handles::bundle::{PyBundle, current};
 use crate::pool::PyPool;
@@ -87,6 +88,8 @@ impl PyPool {
         retention: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
+        let own = schema_of(py, &self.inner, schema)?;
+        check_keywords(py, Some(&self.inner), &own, keywords, &OPTIONS)?;
         let given = GivenPiece {
             data,
             layout,
@@ -153,6 +156,8 @@ impl PyBundle {
         retention: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
+        let own = schema_of(py, self.pool(), schema)?;
+        check_keywords(py, Some(self.pool()), &own, keywords, &OPTIONS)?;
         let given = GivenPiece {
             data,
             layout,
@@ -166,6 +171,9 @@ impl PyBundle {
         given.offer(py, PieceTarget::Bundle(&*self.get(py)?))
     }
 }
+
+/// Options of an offer of a piece, besides those of other offers.
+const OPTIONS: [&str; 4] = ["schema", "comm", "epoch", "dtype"];
 
 /// The arguments of an offer of a piece.
 struct GivenPiece<'a, 'py> {

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::layout;
 use crate::conversion::buffer::LentMut;
 use crate::conversion::data::arrays;
+use crate::conversion::misspelled::check_key;
 use crate::conversion::options::timeout as read_timeout;
 use crate::conversion::target::PyTarget;
 use crate::pool::PyPool;
@@ -108,6 +109,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let timeout = read_timeout(py, timeout)?;
+        check_key(py, &self.inner, key)?;
         let target = PyTarget::read(py, "Pool.demand_array", target, key, schema)?;
         let said = TakeArguments {
             layout,

@@ -19,9 +19,11 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyModule, PyString, PyTu
 use crate::conversion::buffer::LentBuffer;
 use crate::conversion::exchange;
 use crate::conversion::given::{GivenAttributes, type_name};
+use crate::conversion::misspelled::check_keywords;
 use crate::conversion::options::schema_of;
 use crate::handles::allocation::{FilledPayload, PyAllocation};
 use crate::handles::bundle::current;
+use crate::handles::object::PyReceived;
 use crate::model::version::PyVersion;
 use crate::runtime::ending::EndingCall;
 use crate::runtime::error::{OrRaise, invalid};
@@ -79,6 +81,15 @@ pub(crate) enum CopyRoom<'a> {
     Own,
 }
 
+impl<'a> CopyRoom<'a> {
+    fn pool(self) -> Option<&'a Pool> {
+        match self {
+            Self::Pool(pool) => Some(pool),
+            Self::Own => None,
+        }
+    }
+}
+
 /// An offer, ready to be carried out.
 pub(crate) struct PreparedData<'py> {
     pub(crate) attributes: GivenAttributes<'py>,
@@ -112,10 +123,14 @@ impl<'py> PreparedData<'py> {
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
+        let are_own = attributes.is_none();
         let mut attributes = GivenAttributes::read(attributes, keywords)?;
-        refuse_options(data.py(), &schema, keywords)?;
-        let names = || attributes.names();
-        let labelled = exchange::labels(data, crate::model::schema::PySchema(Arc::clone(&schema)), names)?;
+        if are_own && let Ok(object) = data.cast::<PyReceived>() {
+            attributes.add_others(object.getattr("attributes")?.cast()?)?;
+        }
+        check_keywords(data.py(), room.pool(), &schema, keywords, &["schema"])?;
+        let stated = || attributes.stated(data.py());
+        let labelled = exchange::labels(data, crate::model::schema::PySchema(Arc::clone(&schema)), stated)?;
         let given = data;
         let (data, form) = match &labelled {
             Some((array, labels)) => {
@@ -348,39 +363,6 @@ fn check_form(
     let (dtype, shape) = (attributes.text("dtype"), attributes.extents("shape"));
     let own = form.map(|form| (form.dtype.as_ref(), form.shape.as_slice()));
     arrays(data.py())?.call_method1("check_form", (dtype, shape, own, data))?;
-    Ok(())
-}
-
-/// Options of other calls, and where they belong. Given to an offer to an open schema, they would become attributes.
-const OPTIONS: [(&str, &str); 8] = [
-    (
-        "timeout",
-        "Pool(offer_timeout=SECONDS) limits how long an offer waits for memory",
-    ),
-    ("offer_timeout", "it is an option of Pool"),
-    (
-        "time_to_live",
-        "it is an option of follow and require; retention= states how long an object stays",
-    ),
-    ("until_live", "it is an option of follow"),
-    ("only_new", "it is an option of follow"),
-    ("order_by", "it is an option of list and follow"),
-    ("on_full", "it is an option of require"),
-    ("stuck_after", "it is an option of require"),
-];
-
-fn refuse_options(py: Python<'_>, schema: &Schema, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(keywords) = keywords else { return Ok(()) };
-    for (name, remedy) in OPTIONS {
-        if schema.find(name).is_none() && keywords.contains(name)? {
-            let cause = format!(
-                "this call has no option {name}, and schema {} has no such attribute: {remedy}; {name}_= gives an attribute of \
-                 that name",
-                schema.name()
-            );
-            return Err(invalid(py, name, cause));
-        }
-    }
     Ok(())
 }
 

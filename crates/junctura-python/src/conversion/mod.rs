@@ -6,6 +6,7 @@ pub(crate) mod dtype;
 pub(crate) mod exchange;
 pub(crate) mod given;
 pub(crate) mod keywords;
+pub(crate) mod misspelled;
 pub(crate) mod options;
 pub(crate) mod target;
 pub(crate) mod values;

@@ -161,6 +161,10 @@ impl PyBundle {
         Ok(Self::of(pool, path, options.members.is_some(), opened.or_raise(py)?))
     }
 
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     pub(crate) fn of(pool: &Pool, path: Option<String>, counts: bool, bundle: junctura::Bundle) -> Self {
         Self {
             pool: pool.clone(),

@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::conversion::data::{ArrayForm, PreparedData};
 use crate::conversion::given::GivenAttributes;
+use crate::conversion::misspelled::check_key;
 use crate::conversion::options::{demand_options, offer_options, timeout as read_timeout};
 use crate::conversion::target::PyTarget;
 use crate::handles::allocation::PyAllocation;
@@ -201,6 +202,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyAnswer> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
+        check_key(py, &self.inner, key)?;
         PyTarget::read(py, "Pool.demand", target, key, schema)?
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
@@ -223,6 +225,7 @@ impl PyPool {
             force,
             forget,
         };
+        check_key(py, &self.inner, key)?;
         PyTarget::read(py, "Pool.withdraw", target, key, schema)?
             .ask(py, |target| self.inner.begin_withdraw(target, options))
             .map(PyAnswer::count)
@@ -442,7 +445,7 @@ impl PyPool {
         schema: Option<&str>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyAnswer> {
-        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let attributes = self.bundle_attributes(py, attributes, schema, keywords)?;
         let options =
             crate::pool::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
         let begun = attributes.ask(py, |given| match path.as_deref() {

@@ -20,6 +20,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::conversion::data::{ArrayForm, PreparedData, arrays};
 use crate::conversion::keywords::refuse_unknown;
+use crate::conversion::misspelled::warn_of_usage;
 use crate::conversion::options::{
     command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout,
 };
@@ -197,6 +198,8 @@ impl PyPool {
         let builder = remote.settle(builder);
         let builder = settle(builder, schema.as_ref(), budget, (spill, spill_size), inline_max)?;
         let inner = py.detach(|| builder.open()).or_raise(py)?;
+        let mistakes = inner.reasons().opening_mistakes();
+        mistakes.iter().try_for_each(|mistake| warn_of_usage(py, mistake))?;
         Ok(Self {
             inner,
             name,
@@ -258,8 +261,9 @@ impl PyPool {
 
     /// Drains and stops the server, and returns when it has exited. From now on offers, allocations and requirements
     /// fail with `Closed`, and new clients fail with `Unavailable`. The server exits when every object that a
-    /// requirement retains has been received. Objects that only its memory held are then lost; objects that a client
-    /// holds stay readable.
+    /// requirement retains has been received. Follows without a requirement receive what was visible; one whose reader
+    /// releases nothing for 10 s is not waited for, and reports the rest as a gap. Objects that only its memory held
+    /// are then lost; objects that a client holds stay readable.
     ///
     /// Parameters
     /// ----------
@@ -339,6 +343,7 @@ impl PyPool {
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
     ///     given.
+    ///     Defaults to the attributes of an `Object`; keywords then add to them or replace them.
     /// schema : str, optional
     ///     The schema of the object, if it is not the pool's default.
     /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...",

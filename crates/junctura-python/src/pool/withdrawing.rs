@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::conversion::keywords::refuse_unknown;
+use crate::conversion::misspelled::check_key;
 use crate::conversion::options::timeout as read_timeout;
 use crate::conversion::target::PyTarget;
 use crate::pool::PyPool;
@@ -59,6 +60,7 @@ impl PyPool {
             force,
             forget,
         };
+        check_key(py, &self.inner, key)?;
         PyTarget::read(py, "Pool.withdraw", target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
     }
 
