@@ -558,7 +558,7 @@ class SelectorWarning(UserWarning):
 
 
 class UsageWarning(UserWarning):
-    """A valid call that is probably not what the program means.
+    """A valid call with a probable mistake.
 
     - A keyword of an offer is stored as an attribute and resembles an option, such as ``retenton``. `Pool.offer` and
       the other calls that offer, `Pool.bundle` and `Store.archive` issue it, once for each keyword in a process; not

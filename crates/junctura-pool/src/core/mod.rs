@@ -36,6 +36,7 @@ pub use clients::client::ClientPeer;
 pub use clients::stat::PoolStat;
 pub use deferred::{DepartingObject, UnfinishedChange, UnfinishedWork};
 pub use engine::Core;
+pub use engine::farewell::tell_undelivered;
 pub use engine::timers::Nanoseconds;
 pub use interests::interest::PreparedSelector;
 pub use reasons::PoolReasons;

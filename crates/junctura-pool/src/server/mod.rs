@@ -35,7 +35,7 @@ use junctura_wire::Request;
 use junctura_wire::body::Hello;
 
 use crate::PoolConfig;
-use crate::core::{Core, Nanoseconds};
+use crate::core::{Core, Nanoseconds, tell_undelivered};
 use board::{ServerBoard, TurnSums};
 use compiler::SelectorCompiler;
 use connection::{ClientConnection, LastWords};
@@ -268,7 +268,7 @@ impl Server {
     pub fn run(mut self) -> Result<()> {
         let ended = self.serve_until_the_end();
         if ended.is_ok() {
-            let left = self.core.tell_undelivered(&mut self.world);
+            let left = tell_undelivered(&mut self.core, &mut self.world);
             if left > 0 {
                 tracing::warn!("{left} objects were not delivered to follows");
             }

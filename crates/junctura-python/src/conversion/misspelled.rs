@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use junctura::{Pending, Pool, Schema, TallyOptions};
+use junctura::{Pending, Pool, PoolBuilder, Schema, TallyOptions};
 use junctura_model::nearest;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::runtime::error::invalid;
+use crate::conversion::target::PyTarget;
+use crate::runtime::error::{OrRaise, invalid};
 use crate::runtime::lazy_value::LazyValue;
 
 /// Options of other calls, and where they belong.
@@ -81,6 +82,21 @@ pub(crate) fn check_keywords(
     Ok(())
 }
 
+/// Reads a target, and checks the keywords of a key.
+///
+/// # Errors
+/// Those of [`check_key`], and of a target that is neither a text nor a key.
+pub(crate) fn key_target<'py, 'a>(
+    py: Python<'py>,
+    pool: &Pool,
+    target: Option<&Bound<'py, PyAny>>,
+    key: Option<&Bound<'py, PyDict>>,
+    schema: Option<&'a str>,
+) -> PyResult<PyTarget<'py, 'a>> {
+    check_key(py, pool, key)?;
+    PyTarget::read(py, target, key, schema)
+}
+
 /// Options of calls that take a key as keywords.
 const OPTIONS_OF_KEYS: [&str; 6] = ["timeout", "schema", "requirement", "incomplete", "force", "forget"];
 
@@ -122,11 +138,22 @@ fn warn(py: Python<'_>, name: &str, option: &str) -> PyResult<()> {
     warn_of_usage(py, &mistake)
 }
 
+/// Opens a pool, and issues a `UsageWarning` for each probable mistake in how it is opened.
+///
+/// # Errors
+/// Those of opening; the warning, if the program treats warnings as errors.
+pub(crate) fn opened(py: Python<'_>, builder: PoolBuilder) -> PyResult<Pool> {
+    let pool = py.detach(|| builder.open()).or_raise(py)?;
+    let mistakes = pool.reasons().opening_mistakes();
+    mistakes.iter().try_for_each(|mistake| warn_of_usage(py, mistake))?;
+    Ok(pool)
+}
+
 /// Issues a `UsageWarning`.
 ///
 /// # Errors
 /// The warning, if the program treats warnings as errors.
-pub(crate) fn warn_of_usage(py: Python<'_>, mistake: &str) -> PyResult<()> {
+fn warn_of_usage(py: Python<'_>, mistake: &str) -> PyResult<()> {
     static CATEGORY: LazyValue<Py<PyAny>> = LazyValue::new();
     let category = CATEGORY.get_or_make(py, || {
         Ok(py.import("junctura.errors")?.getattr("UsageWarning")?.unbind())

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::conversion::misspelled::check_key;
+use crate::conversion::misspelled::key_target;
 use crate::conversion::target::PyTarget;
 use crate::pool::PyPool;
 use crate::pool::aio::PyAnswer;
@@ -68,8 +68,7 @@ impl PyPool {
         key: Option<&Bound<'py, PyDict>>,
         schema: Option<&'a str>,
     ) -> PyResult<PyTarget<'py, 'a>> {
-        check_key(py, &self.inner, key)?;
-        let target = PyTarget::read(py, target, key, schema)?;
+        let target = key_target(py, &self.inner, target, key, schema)?;
         if let Some(selector) = target.selector()? {
             self.warn_of_mistakes(py, selector)?;
         }

@@ -19,11 +19,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::conversion::data::{ArrayForm, PreparedData, arrays};
-use crate::conversion::misspelled::{check_key, warn_of_usage};
+use crate::conversion::misspelled::{key_target, opened};
 use crate::conversion::options::{
     command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout,
 };
-use crate::conversion::target::PyTarget;
 use crate::handles::allocation::PyAllocation;
 use crate::handles::bundle::current;
 use crate::handles::events::PySubscription;
@@ -195,9 +194,7 @@ impl PyPool {
         };
         let builder = remote.settle(builder);
         let builder = settle(builder, schema.as_ref(), budget, (spill, spill_size), inline_max)?;
-        let inner = py.detach(|| builder.open()).or_raise(py)?;
-        let mistakes = inner.reasons().opening_mistakes();
-        mistakes.iter().try_for_each(|mistake| warn_of_usage(py, mistake))?;
+        let inner = opened(py, builder)?;
         Ok(Self {
             inner,
             name,
@@ -259,9 +256,8 @@ impl PyPool {
 
     /// Drains and stops the server, and returns when it has exited. From now on offers, allocations and requirements
     /// fail with `Closed`, and new clients fail with `Unavailable`. The server exits when every object that a
-    /// requirement retains has been received. Follows without a requirement receive what was visible; one whose reader
-    /// releases nothing for 10 s is not waited for, and reports the rest as a gap. Objects that only its memory held
-    /// are then lost; objects that a client holds stay readable.
+    /// requirement retains has been received, and follows that still read have received what was visible: at most 10 s
+    /// without a release. Objects that only its memory held are then lost; objects that a client holds stay readable.
     ///
     /// Parameters
     /// ----------
@@ -340,8 +336,7 @@ impl PyPool {
     ///     that `Object.array` returns the same array.
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
-    ///     given.
-    ///     Defaults to the attributes of an `Object`; keywords then add to them or replace them.
+    ///     given. Default: the attributes of an `Object`; keywords add to them or replace them.
     /// schema : str, optional
     ///     The schema of the object, if it is not the pool's default.
     /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...",
@@ -748,8 +743,7 @@ impl PyPool {
             force,
             forget,
         };
-        check_key(py, &self.inner, key)?;
-        PyTarget::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
+        key_target(py, &self.inner, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
     }
 
     /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with `forget`,

@@ -39,8 +39,7 @@ impl PyStore {
     ///     `dtype` and `shape`, so that `Stored.array` returns the same array.
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
-    ///     given.
-    ///     Defaults to the attributes of an `Object`; keywords then add to them or replace them.
+    ///     given. Default: the attributes of an `Object`; keywords add to them or replace them.
     /// schema : str, optional
     ///     The schema of the object, if it is not the store's first.
     /// **keywords

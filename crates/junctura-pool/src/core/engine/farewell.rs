@@ -14,35 +14,33 @@ const STOPPED: &str = "stopped";
 /// Objects of one follow that are named; the others are counted.
 const NAMED_MAX: usize = 1000;
 
-impl Core {
-    /// Sends each follow without a requirement a gap of the visible objects that were not delivered to it. For a server
-    /// that ends after this. Returns the number of these objects.
-    pub fn tell_undelivered(&mut self, fx: &mut impl Effects) -> u64 {
-        let exchange = &mut self.exchange;
-        let (objects, count) = (&exchange.objects, &mut exchange.asked.count);
-        let mut total = 0;
-        for (_, interest) in &exchange.asked.interests.table {
-            let StandingInterest::Follow(following) = interest else {
-                continue;
+/// Sends each follow without a requirement a gap of the visible objects that were not delivered to it. For a server that
+/// ends after this. Returns the number of these objects.
+pub fn tell_undelivered(core: &mut Core, fx: &mut impl Effects) -> u64 {
+    let exchange = &mut core.exchange;
+    let (objects, count) = (&exchange.objects, &mut exchange.asked.count);
+    let mut total = 0;
+    for (_, interest) in &exchange.asked.interests.table {
+        let StandingInterest::Follow(following) = interest else {
+            continue;
+        };
+        let (client, request) = (following.client, following.request);
+        let mut left: Vec<u32> = undelivered(following).filter(|&id| objects[id].is_visible()).collect();
+        left.sort_unstable_by_key(|&id| objects[id].sequence);
+        total += left.len() as u64;
+        let names = left.iter().take(NAMED_MAX).map(|&id| objects[id].name());
+        send_gap(count, client, request, names, STOPPED, fx);
+        let unnamed = left.len().saturating_sub(NAMED_MAX) as u64;
+        if unnamed > 0 {
+            let gap = GapBody {
+                items: Vec::new(),
+                reason: STOPPED.into(),
+                unnamed: Some(unnamed),
             };
-            let (client, request) = (following.client, following.request);
-            let mut left: Vec<u32> = undelivered(following).filter(|&id| objects[id].is_visible()).collect();
-            left.sort_unstable_by_key(|&id| objects[id].sequence);
-            total += left.len() as u64;
-            let names = left.iter().take(NAMED_MAX).map(|&id| objects[id].name());
-            send_gap(count, client, request, names, STOPPED, fx);
-            let unnamed = left.len().saturating_sub(NAMED_MAX) as u64;
-            if unnamed > 0 {
-                let gap = GapBody {
-                    items: Vec::new(),
-                    reason: STOPPED.into(),
-                    unnamed: Some(unnamed),
-                };
-                fx.reply(client, request, &Reply::Gap(gap));
-            }
+            fx.reply(client, request, &Reply::Gap(gap));
         }
-        total
     }
+    total
 }
 
 fn undelivered(following: &FollowInterest) -> impl Iterator<Item = u32> {

@@ -3,7 +3,7 @@
 mod access;
 pub(in crate::core) mod drain;
 mod draining;
-mod farewell;
+pub(in crate::core) mod farewell;
 mod follow_ups;
 pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;

@@ -7,6 +7,7 @@ use junctura_wire::Request;
 use junctura_wire::body::{DrainRequest, Hello, RequireRequest};
 
 use super::World;
+use crate::core::engine::farewell::tell_undelivered;
 
 const REFUSED: &str = "Closed draining: it takes nothing new, and ends when what is owed has been received";
 
@@ -240,7 +241,7 @@ fn a_follow_receives_what_was_visible_before_the_end() {
     world.pass(0);
     assert_eq!(world.core.ending(), Some(&Ok(())));
     assert_eq!(world.heard(c)[2..], ["1: got a v1 ", "1: got b v2 ", "1: got d v3 "]);
-    assert_eq!(world.core.tell_undelivered(&mut world.fx), 0);
+    assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 0);
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn a_reader_that_releases_nothing_holds_the_end_for_a_time_and_learns_what_it_mi
     world.pass(1);
     assert_eq!(world.core.ending(), Some(&Ok(())));
     world.heard(c);
-    assert_eq!(world.core.tell_undelivered(&mut world.fx), 1);
+    assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 1);
     assert_eq!(world.heard(c), ["1: gap stopped d v3"]);
 }
 
@@ -298,7 +299,7 @@ fn a_follow_that_begins_during_the_drain_does_not_delay_the_end() {
     world.release(c, 2);
     world.pass(0);
     assert_eq!(world.core.ending(), Some(&Ok(())));
-    assert_eq!(world.core.tell_undelivered(&mut world.fx), 2);
+    assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 2);
 }
 
 #[test]
@@ -310,7 +311,7 @@ fn of_very_many_undelivered_objects_some_are_named() {
         world.offer(p, 1, &format!("n{number}"), "", 0);
     }
     world.heard(c);
-    assert_eq!(world.core.tell_undelivered(&mut world.fx), 1002);
+    assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 1002);
     let heard = world.heard(c);
     assert_eq!(heard.len(), 2);
     assert!(heard[0].starts_with("1: gap stopped n1 v2 n2 v3 "));
