@@ -487,7 +487,7 @@ int jct_object_redelivered(const jct_object_t *object);
 // where the array is in pieces. Gaps of the layout are not written.
 //
 // Errors: those of jct_demand_array, without those of waiting; JCT_INVALID_ARGUMENT for an object that is no array;
-// JCT_EXPIRED where the array was removed meanwhile.
+// JCT_EXPIRED if the array was removed after it was received.
 int jct_object_take(const jct_pool_t *pool,
                     jct_object_t *object,
                     const jct_layout_t *layout,

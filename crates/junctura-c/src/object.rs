@@ -181,7 +181,7 @@ pub unsafe extern "C" fn jct_object_redelivered(object: *const ObjectHandle) -> 
 /// where the array is in pieces. Gaps of the layout are not written.
 ///
 /// Errors: those of jct_demand_array, without those of waiting; JCT_INVALID_ARGUMENT for an object that is no array;
-/// JCT_EXPIRED where the array was removed meanwhile.
+/// JCT_EXPIRED if the array was removed after it was received.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_object_take(
     pool: *const PoolHandle,

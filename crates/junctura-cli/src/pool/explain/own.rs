@@ -1,4 +1,4 @@
-//! What the requests of this command itself wait for, as text.
+//! The reasons why requests of this command itself wait, as text.
 
 use junctura::reasons::WaitingRequest;
 use junctura::{Pool, Result};
