@@ -31,6 +31,7 @@ from hostile_client import (
     withdraw,
 )
 from hostile_wire import (
+    ABORT,
     ALL_EVENTS,
     BUNDLE,
     DEMAND,
@@ -86,6 +87,11 @@ def subscribed(count: int) -> Step:
     return lambda _, door: void(ask_all(door, SUBSCRIBE, [everything] * count))
 
 
+def interested(kind: int, body: Callable[[str], bytes], count: int) -> Step:
+    """So many interests in the objects that are offered next."""
+    return lambda hand, door: void(ask_all(door, kind, [body(f"space={hand.space}")] * count))
+
+
 def waiting(count: int) -> Step:
     """Leases that wait, behind those that have taken all memory."""
     return lambda _, door: void(ask_all(door, LEASE, [lease(MIB)] * (count + SEGMENTS)))
@@ -121,6 +127,9 @@ def request(kind: int, body: Callable[[Hand], bytes]) -> Step:
 
 def expressions(texts: list[str]) -> Step:
     return request(DEMAND, lambda _: demand(" or ".join(f'name~"{text}"' for text in texts), 0))
+
+
+offer_one = request(OFFER, lambda hand: offer(record(hand.space, "1")))
 
 
 def slow_scan(hand: Hand) -> bytes:
@@ -175,6 +184,16 @@ GROWING: dict[str, Callable[[int], tuple[Step, Step]]] = {
     "a bundle of {} becomes visible": lambda n: (
         staged(n),
         request(SEAL, lambda hand: number_body(hand.counts["bundle"])),
+    ),
+    "a bundle of {} is aborted": lambda n: (
+        staged(n),
+        request(ABORT, lambda hand: number_body(hand.counts["bundle"])),
+    ),
+    "an offer, beside {} demands of it": lambda n: (interested(DEMAND, demand, n), offer_one),
+    "an offer, beside {} follows of it": lambda n: (interested(FOLLOW, follow, n), offer_one),
+    "an offer, beside {} subscriptions to it": lambda n: (
+        interested(SUBSCRIBE, lambda text: cbor({0: text, 1: ALL_EVENTS}), n),
+        offer_one,
     ),
 }
 

@@ -52,6 +52,8 @@ pub struct PoolConfig {
     pub leaving_at_once: usize,
     /// How many objects an event delivers to follows before others get their turn.
     pub delivered_at_once: usize,
+    /// How many interests an object, or an event, reaches at once; the others are reached in turns of their clients.
+    pub told_at_once: usize,
     /// How many waiting leases and offers one event serves before other events are served.
     pub served_at_once: usize,
     /// How many timers, and other things that are due at a time, one event handles before other events are served.
@@ -90,6 +92,7 @@ impl Default for PoolConfig {
             orphan_timeout: Duration::from_mins(1),
             leaving_at_once: 256,
             delivered_at_once: 256,
+            told_at_once: 256,
             served_at_once: 256,
             due_at_once: 256,
             changed_at_once: 1024,

@@ -485,6 +485,7 @@ impl Model {
                 | Going::Bundle(_)
                 | Going::List { .. },
             ) => {
+                self.forget_untold((client, which));
                 self.end((client, which));
                 self.want(client, number, Want::Done(0));
             }

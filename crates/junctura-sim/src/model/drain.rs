@@ -150,10 +150,10 @@ impl Model {
         let is_owed =
             |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());
         let (now, left) = (self.now, self.going.values().any(is_owed));
-        let is_owing = self.is_owing();
+        let goes_on = self.is_owing() || self.has_untold() || self.refuses_later();
         let Some(draining) = &mut self.draining else { return };
         let left = left || !draining.follows.is_empty();
-        let goes_on = left || is_owing;
+        let goes_on = left || goes_on;
         if draining.left.is_none() && goes_on && draining.until.is_none_or(|until| until > now) {
             return;
         }

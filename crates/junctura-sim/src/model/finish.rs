@@ -10,6 +10,7 @@ use crate::world::recorder::Recorder;
 impl Model {
     pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
         self.put_answers_off()?;
+        self.put_news_off();
         if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want))
         {
             return Err(format!(
@@ -98,6 +99,9 @@ impl Model {
         let Some(Going::Follow(follow)) = self.going.get(&number) else {
             return Ok(());
         };
+        if self.is_untold(number) {
+            return Ok(());
+        }
         let (client, request) = number;
         if !follow.missed.is_empty() {
             return Err(format!(
@@ -231,7 +235,11 @@ impl Model {
                 stat.memory.leases_waiting,
                 count(|going| matches!(going, Going::Lease { .. })),
             ),
-            ("interests.standing", stat.interests.standing, standing.count() as u64),
+            (
+                "interests.standing",
+                stat.interests.standing,
+                (standing.count() + self.met_demands()) as u64,
+            ),
             (
                 "interests.requirements",
                 stat.interests.requirements,

@@ -22,6 +22,7 @@ mod observe;
 mod readers;
 mod sync;
 mod tally;
+mod untold;
 
 pub use memory::spill::DISK_PAUSE;
 
@@ -70,6 +71,8 @@ pub struct Rules {
     pub orphan_timeout_ns: u64,
     /// How many objects are removed in one event before others get their turn.
     pub leaving_at_once: usize,
+    /// How many interests an object reaches at once.
+    pub told_at_once: usize,
     /// A change of more objects is done in parts.
     pub changed_at_once: usize,
     /// In a pool with more visible objects, requests that look at them are prepared.
@@ -400,11 +403,14 @@ pub struct Model {
     draining: Option<drain::Draining>,
     departing: objects::deferred_removal::Departings,
     parts: objects::unfinished::UnfinishedParts,
+    untold: untold::UntoldNews,
     leaving_early: memory::eviction::Leaving,
     /// Programs that have connected.
     came: BTreeSet<usize>,
     bundles: BTreeMap<u64, objects::bundles::Bundle>,
     bundles_made: u64,
+    /// Members of aborted bundles that still take memory.
+    dropped: Vec<objects::bundles::Staged>,
     /// The most that was pinned by staged members in this event.
     pinned_most: u64,
     wants: Vec<(u32, u64, Want)>,
@@ -482,10 +488,12 @@ impl Model {
             draining: None,
             departing: objects::deferred_removal::Departings::default(),
             parts: objects::unfinished::UnfinishedParts::default(),
+            untold: untold::UntoldNews::default(),
             leaving_early: memory::eviction::Leaving::default(),
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
             bundles_made: 0,
+            dropped: Vec::new(),
             pinned_most: 0,
             wants: Vec::new(),
             readers_ended: Vec::new(),
@@ -525,7 +533,8 @@ impl Model {
         self.somebody_waited = self.somebody_waits();
         self.in_turns = recorder.has_broken() || (self.somebody_waited && self.some_lapse());
         self.pinned_most = self.pinned_bytes();
-        self.wants.clear();
+        self.see_untold(matches!(cause, Cause::Tick))?;
+        self.see_dropped();
         self.forsaken.clear();
         self.count_requests();
         self.leaving.clear();

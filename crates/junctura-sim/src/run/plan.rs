@@ -179,6 +179,7 @@ impl Plan {
             lease_first_for_ns: 10_000_000_000,
             orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             leaving_at_once: 256,
+            told_at_once: usize::MAX,
             changed_at_once: usize::MAX,
             looked_at_once: 1000,
             components: 0,
@@ -198,6 +199,7 @@ impl Plan {
         if !recorded {
             rules.vary(&mut Rng::of_step(seed, u64::MAX - 1));
             rules.divide(&mut Rng::of_step(seed, u64::MAX - 4));
+            rules.tell_later(&mut Rng::of_step(seed, u64::MAX - 5));
         }
         if spill_bytes.is_some() && apart.percent(70) {
             rules.budget_bytes = [2 << 10, 8 << 10, 64 << 10, 200 << 10][apart.below(4)];
@@ -367,6 +369,7 @@ impl Plan {
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
             delivered_at_once: usize::MAX,
+            told_at_once: rules.told_at_once,
             served_at_once: usize::MAX,
             due_at_once: usize::MAX,
             changed_at_once: rules.changed_at_once,
@@ -399,6 +402,13 @@ impl Rules {
         }
         // Which tombstones make room for which depends on the turns.
         (self.tombstones, self.tombstones_per_dataset) = (32_768, 10_000);
+    }
+
+    /// In some runs interests receive news in turns.
+    fn tell_later(&mut self, rng: &mut Rng) {
+        if rng.percent(30) {
+            self.told_at_once = rng.between(0, 3) as usize;
+        }
     }
 
     /// Varies properties that some runs have, drawn separately as well.

@@ -65,7 +65,7 @@ impl World {
                     is_quiet = false;
                 }
             }
-            if self.core.is_behind() {
+            if self.is_behind() {
                 is_quiet = false;
                 self.let_go(rng)?;
             }

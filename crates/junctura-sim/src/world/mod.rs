@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use junctura_model::{Error, Result};
-use junctura_pool::core::Core;
+use junctura_pool::core::{Core, pending_news};
 use junctura_wire::{Request, frame::WireFrame};
 
 use crate::clients::client::{Client, Doing};
@@ -359,6 +359,11 @@ impl World {
         }
         self.model.note_departing(departing);
         self.model.note_unfinished(unfinished);
+        let untold = pending_news(&self.core);
+        if !untold.is_empty() {
+            note!(self, "    yet to be told: {untold:?}");
+        }
+        self.model.note_untold(untold);
         self.model.note_first_lease(self.core.first_lease_blocks());
         self.model.judge(self.now, cause, &self.recorder)?;
         self.twin.follow(input, self.now, &self.recorder.tape, &self.core)?;
@@ -384,7 +389,7 @@ impl World {
             ));
         }
         let is_late = deadline.is_some_and(|deadline| deadline <= self.now);
-        if matches!(cause, Cause::Tick) && is_late && !self.core.is_behind() {
+        if matches!(cause, Cause::Tick) && is_late && !self.is_behind() {
             return Err(format!(
                 "it is {}, and the core still wants to be called at {deadline:?}",
                 self.now
@@ -407,7 +412,7 @@ impl World {
         while let Some(deadline) = self.core.deadline().filter(|&deadline| deadline <= until) {
             self.tick_at(deadline, rng)?;
             // Events of other clients may happen in between.
-            if self.core.is_behind() && rng.percent(70) {
+            if self.is_behind() && rng.percent(70) {
                 return Ok(());
             }
         }
@@ -421,9 +426,14 @@ impl World {
         self.event(&Cause::Tick, rng, Input::Tick)
     }
 
+    /// Whether the core has deferred work.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.core.is_behind() || self.core.is_delivering()
+    }
+
     /// Does the deferred work of the core.
     pub(crate) fn let_go(&mut self, rng: &mut Rng) -> Checked {
-        while self.core.is_behind() {
+        while self.is_behind() {
             self.tick_at(self.now, rng)?;
         }
         Ok(())

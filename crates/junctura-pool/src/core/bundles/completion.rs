@@ -9,6 +9,7 @@ use junctura_wire::body::{WireFailure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
+use super::dropped::{DroppedMembers, drop_later, drop_member};
 use super::{BundlePhase, StagedMember};
 use crate::Effects;
 use crate::core::bundles::BundleTable;
@@ -198,7 +199,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Aborts a bundle and all that are nested in it: its objects are freed, and their keys are not remembered.
+    /// Aborts a bundle and all that are nested in it: its objects are freed, in turns if they are many, and their keys are not remembered.
     pub(in crate::core) fn abort_bundle(
         &mut self,
         number: u64,
@@ -221,21 +222,7 @@ impl ObjectExchange {
             );
             self.bundles.end_openers(&mut self.asked, one, by, why, fx);
         }
-        let within: BTreeSet<u64> = tree.iter().copied().collect();
-        let staged = self
-            .bundles
-            .table
-            .get_mut(&root)
-            .map(|root| root.members.take_if(|member| within.contains(&member.bundle)));
-        let mut staged = staged.unwrap_or_default();
-        staged.sort_unstable_by_key(|(_, member)| member.object);
-        self.memory.freed.gathers = true;
-        for (key, member) in staged {
-            self.bundles.unpin(&self.objects, &self.memory, key, &member);
-            self.drop_staged(member.object, fx);
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
+        drop_members(self, root, &tree, fx);
         for one in tree {
             self.bundles.forget_aborted(&mut self.asked.timers, one);
         }
@@ -273,6 +260,33 @@ impl ObjectExchange {
             }
         }
     }
+}
+
+/// Drops the staged objects of a tree, or of a part of one; in turns if they are many.
+fn drop_members(exchange: &mut ObjectExchange, root: u64, tree: &[u64], fx: &mut impl Effects) {
+    let is_whole = tree.first() == Some(&root);
+    let sums = exchange.bundles.sums_of(tree);
+    let is_much = sums.objects > exchange.config.changed_at_once as u64;
+    let Some(top) = exchange.bundles.table.get_mut(&root) else {
+        return;
+    };
+    if is_much && is_whole {
+        let (members, sorted) = (std::mem::take(&mut top.members), std::mem::take(&mut top.sorted));
+        return drop_later(exchange, &sums, DroppedMembers::of_tree(members, sorted));
+    }
+    let within: BTreeSet<u64> = tree.iter().copied().collect();
+    let mut staged = top.members.take_if(|member| within.contains(&member.bundle));
+    staged.sort_unstable_by_key(|(_, member)| member.object);
+    if is_much {
+        staged.reverse();
+        return drop_later(exchange, &sums, DroppedMembers::of(staged));
+    }
+    exchange.memory.freed.gathers = true;
+    for (key, member) in staged {
+        drop_member(exchange, key, &member, fx);
+    }
+    exchange.memory.freed.gathers = false;
+    exchange.memory.freed.tell(fx);
 }
 
 impl BundleTable {

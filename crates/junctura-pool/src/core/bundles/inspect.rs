@@ -89,8 +89,8 @@ impl BundleTable {
         BundlesStat {
             open: bundles.open as u64,
             remembered: (bundles.table.len() - bundles.open) as u64,
-            staged: bundles.pinned.objects,
-            staged_bytes: bundles.pinned.payload_bytes,
+            staged: bundles.pinned.objects - bundles.dropped.objects,
+            staged_bytes: bundles.pinned.payload_bytes - bundles.dropped.bytes,
             completed: bundles.completed,
             aborted: bundles.aborted,
         }

@@ -18,6 +18,7 @@
 //! visible, and then as long as a tombstone.
 
 mod completion;
+pub(in crate::core) mod dropped;
 mod durability;
 mod inspect;
 mod open;
@@ -155,9 +156,12 @@ pub(in crate::core) struct BundleTable {
     paths: BTreeMap<String, u64>,
     /// The number of bundles that are not visible.
     open: usize,
-    /// Keys that no other client may offer, since their schema rejects a second object.
-    reserved: ByKey<()>,
+    /// Keys that no other client may offer, since their schema rejects a second object, with the bundles in which they
+    /// are staged. An aborted bundle reserves nothing.
+    reserved: ByKey<u64>,
     pinned: stage::PinnedMemory,
+    /// The part that belongs to aborted bundles.
+    dropped: dropped::DroppedSums,
     /// Bundles without a visible object, with the time since which they have none.
     past: VecDeque<(Nanoseconds, u64)>,
     /// Bundles of which only objects remain that stay as long as the others.
@@ -176,6 +180,7 @@ impl BundleTable {
             open: 0,
             reserved: ByKey::default(),
             pinned: stage::PinnedMemory::default(),
+            dropped: dropped::DroppedSums::default(),
             past: VecDeque::new(),
             abandoned: Vec::new(),
             completed: 0,
@@ -185,7 +190,8 @@ impl BundleTable {
 
     /// Whether a key is staged under a schema that rejects a second object.
     pub(in crate::core) fn reserve(&self, key: u128) -> bool {
-        !self.reserved.is_empty() && self.reserved.get(key).is_some()
+        let bundle = self.reserved.get(key).filter(|_| !self.reserved.is_empty());
+        bundle.is_some_and(|bundle| self.table.contains_key(bundle))
     }
 
     /// Returns the number of objects staged in a bundle and in its nested bundles.

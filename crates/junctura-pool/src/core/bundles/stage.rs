@@ -126,7 +126,7 @@ impl ClientRequests {
         }
         let object = &objects[id];
         let wants = |interest: &u32| match self.interests.get(*interest) {
-            Some(StandingInterest::Demand(waiting)) => {
+            Some(StandingInterest::Demand(waiting)) if !self.interests.is_met(*interest) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))
             }

@@ -90,7 +90,7 @@ impl BundleTable {
         let (place, length) = (object.place, object.length);
         self.pin(memory, place, length, true);
         if identity.on_same_key == SameKey::Reject {
-            self.reserved.insert(identity.key, ());
+            self.reserved.insert(identity.key, number);
         }
         let Some(bundle) = self.table.get_mut(&number) else {
             return;
@@ -116,7 +116,9 @@ impl BundleTable {
         let object = &objects[member.object];
         let (place, length) = (object.place, object.length);
         self.pin(memory, place, length, false);
-        self.reserved.remove(key);
+        if self.reserved.get(key) == Some(&member.bundle) {
+            self.reserved.remove(key);
+        }
     }
 
     /// Removes a staged object from its bundle: its key was staged again.
@@ -179,6 +181,9 @@ impl BundleTable {
         memory: &PayloadMemory,
         bytes: u64,
     ) -> Option<Error> {
+        if self.has_dropped() {
+            return None;
+        }
         let pinned = &self.pinned;
         if objects.records_are_filled_by(pinned.objects) {
             let cause = format!(

@@ -12,12 +12,14 @@ use crate::core::clients::stat::PoolCounters;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::TimerQueue;
 use crate::core::interests::table::InterestTable;
+use crate::core::interests::untold::UntoldQueues;
 
 /// The requests of clients; see the module.
 pub(in crate::core) struct ClientRequests {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) clients: ClientTable,
     pub(in crate::core) interests: InterestTable,
+    pub(in crate::core) untold: UntoldQueues,
     pub(in crate::core) timers: TimerQueue,
     pub(in crate::core) count: PoolCounters,
     pub(in crate::core) flows: FlowSums,
@@ -29,6 +31,7 @@ impl ClientRequests {
             config: Arc::clone(config),
             clients: ClientTable::new(config),
             interests: InterestTable::new(config),
+            untold: UntoldQueues::default(),
             timers: TimerQueue::default(),
             count: PoolCounters::default(),
             flows: FlowSums::default(),

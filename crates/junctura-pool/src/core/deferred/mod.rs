@@ -29,6 +29,7 @@ use junctura_wire::Reply;
 use slab::Slab;
 
 use crate::Effects;
+use crate::core::bundles::dropped::DroppedMembers;
 use crate::core::clients::table::ClientTable;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::requirement::DisownedObjects;
@@ -96,6 +97,10 @@ pub(in crate::core) enum DeferredPart {
     Owe(InterestId),
     /// An ended requirement releases these objects.
     Disown(DisownedObjects),
+    /// Members of an aborted bundle are dropped.
+    Drop(Box<DroppedMembers>),
+    /// The pool drains: the demands from this place on are refused.
+    Refuse(usize),
     /// A reader has ended; these objects are in its queue.
     Unwatch(Vec<u32>),
     /// Names that objects wait for are now taken by requirements.

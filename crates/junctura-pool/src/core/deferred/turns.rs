@@ -3,8 +3,10 @@
 use crate::Effects;
 use crate::core::deferred::{DeferredItem, DeferredPart, DepartingObject, UnfinishedWork};
 use crate::core::engine::Core;
+use crate::core::engine::draining::refuse_next;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::objects::index::HiddenObjects;
 use crate::core::objects::key_table::KeyEntry;
@@ -15,7 +17,8 @@ impl Core {
     /// other clients were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
-        !self.exchange.deferred.delivering.is_empty() || self.exchange.deferred.serves_later
+        let exchange = &self.exchange;
+        !exchange.deferred.delivering.is_empty() || exchange.deferred.serves_later || !exchange.asked.untold.is_empty()
     }
 
     /// Delivers objects that earlier events left, and serves requests that they left waiting: as many as one event may.
@@ -25,6 +28,7 @@ impl Core {
             return;
         }
         let exchange = &mut self.exchange;
+        NewsTeller::of(exchange).tell_more(fx);
         for _ in 0..exchange.deferred.may_deliver.min(exchange.deferred.delivering.len()) {
             if exchange.deferred.may_deliver == 0 {
                 break;
@@ -109,6 +113,11 @@ impl Core {
             DeferredPart::Owe(id) => self.owe_next(*id, fx),
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
+            DeferredPart::Drop(members) => members.drop_next(&mut self.exchange, fx),
+            DeferredPart::Refuse(next) => {
+                self.drain.refuses = refuse_next(&mut self.exchange.asked, next, fx);
+                self.drain.refuses
+            }
             DeferredPart::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.exchange.objects.unwatch(object);

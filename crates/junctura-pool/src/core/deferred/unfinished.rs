@@ -2,6 +2,7 @@
 
 use super::DeferredPart;
 use crate::core::engine::Core;
+use crate::core::interests::interest::StandingInterest;
 
 /// Work that is done in parts, as far as it is unfinished; for checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,11 @@ pub enum UnfinishedChange {
     End,
     /// Requirements have taken these names.
     Come(Vec<String>),
+    /// A bundle was aborted: the members that have yet to be dropped, each with the client and its request that had the
+    /// bundle open, and the request that staged it.
+    Drop(Vec<((u32, u64), u64)>),
+    /// The pool drains: the demands of these clients and requests have yet to be refused.
+    Refuse(Vec<(u32, u64)>),
     /// Work without an effect that a client can see.
     Nothing,
 }
@@ -71,6 +77,17 @@ fn what_is_left(core: &Core, part: &DeferredPart) -> Option<(UnfinishedChange, V
             UnfinishedChange::Come(coming.names.clone()),
             coming.left(&core.exchange.objects, &core.exchange.retention),
         )),
+        DeferredPart::Drop(members) => Some((UnfinishedChange::Drop(members.left()), Vec::new())),
+        &DeferredPart::Refuse(next) => {
+            let interests = &core.exchange.asked.interests;
+            let left = (next..interests.standing.len()).filter_map(|id| match interests.get(id as u32) {
+                Some(StandingInterest::Demand(waiting)) if !interests.is_met(id as u32) => {
+                    Some((waiting.client, waiting.request))
+                }
+                _ => None,
+            });
+            Some((UnfinishedChange::Refuse(left.collect()), Vec::new()))
+        }
         DeferredPart::Unwatch(_) => None,
     }
 }

@@ -44,15 +44,19 @@ impl Core {
                     };
                     exchange
                         .asked
-                        .tell_about_object_where(&exchange.objects, object, events::ARCHIVED, place, fx);
+                        .tell_about_object_where(&mut exchange.objects, object, events::ARCHIVED, place, fx);
                     exchange.durability.end_durable(&mut exchange.asked, object, None, fx);
                 }
                 Some(reason) => {
                     exchange.asked.count.unarchived += 1;
                     let place = ArchiveState { location: None, reason };
-                    exchange
-                        .asked
-                        .tell_about_object_where(&exchange.objects, object, events::UNARCHIVED, place, fx);
+                    exchange.asked.tell_about_object_where(
+                        &mut exchange.objects,
+                        object,
+                        events::UNARCHIVED,
+                        place,
+                        fx,
+                    );
                     exchange
                         .durability
                         .end_durable(&mut exchange.asked, object, Some(reason), fx);

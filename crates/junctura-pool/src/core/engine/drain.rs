@@ -10,8 +10,8 @@
 //! From the beginning of the drain the pool admits no new client, with two exceptions: visitors, which read the
 //! counters or shorten the drain, and, while a named requirement is owed something, readers, which may receive what
 //! such a requirement is owed, and nothing else. Offers, leases and new requirements fail, and so do demands for absent
-//! objects: no object will become visible. Requests that wait for memory or for an object fail at once. Incomplete
-//! bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
+//! objects: no object will become visible. Requests that wait for memory or for an object fail, very many
+//! demands in turns. Incomplete bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(in crate::core) struct DrainState {
     /// The clients and requests that wait for the end, and since when.
     pub(in crate::core) askers: BTreeMap<(u32, u64), Nanoseconds>,
     pub(in crate::core) ending: Option<Result<()>>,
+    /// Demands have yet to be refused, in turns.
+    pub(in crate::core) refuses: bool,
     /// The follows that the end waits for.
     pub(in crate::core) follows: Vec<LastFollow>,
 }

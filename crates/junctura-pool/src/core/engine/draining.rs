@@ -9,6 +9,7 @@ use junctura_wire::{Reply, Request};
 use crate::Effects;
 use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredPart;
 use crate::core::engine::Core;
 use crate::core::engine::drain::{DrainState, LastFollow};
 use crate::core::engine::timers::Nanoseconds;
@@ -127,21 +128,12 @@ impl Core {
         let exchange = &mut self.exchange;
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(WireFailure::from(&error));
-        let demands: Vec<_> = exchange
-            .asked
-            .interests
-            .table
-            .iter()
-            .filter_map(|(id, interest)| match interest {
-                StandingInterest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
-                _ => None,
-            })
-            .collect();
-        for (id, client, request) in demands {
-            // A demand has no queue.
-            _ = exchange.asked.end_interest(id);
-            exchange.asked.settle(client, request);
-            fx.reply(client, request, &refusal);
+        if exchange.asked.interests.table.len() > exchange.config.changed_at_once {
+            self.drain.refuses = true;
+            exchange.deferred.go_on_later(DeferredPart::Refuse(0));
+        } else {
+            let mut next = 0;
+            while refuse_next(&mut exchange.asked, &mut next, fx) {}
         }
         for lease in exchange.memory.waiting_leases.take_all() {
             exchange.asked.settle(lease.client, lease.request);
@@ -163,7 +155,9 @@ impl Core {
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
-        let goes_on = self.exchange.asked.interests.owed > 0 || !drain.follows.is_empty();
+        let asked = &self.exchange.asked;
+        let tells = !asked.untold.is_empty() || drain.refuses;
+        let goes_on = asked.interests.owed > 0 || tells || !drain.follows.is_empty();
         if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
@@ -180,6 +174,38 @@ impl Core {
             }
         }
     }
+}
+
+/// Refuses the demand of this place in the table of interests, if it is one and has not been met. Returns whether there
+/// may be more.
+pub(in crate::core) fn refuse_next(asked: &mut ClientRequests, next: &mut usize, fx: &mut impl Effects) -> bool {
+    if *next >= asked.interests.standing.len() {
+        return false;
+    }
+    refuse_demand(asked, *next as u32, fx);
+    *next += 1;
+    true
+}
+
+/// Refuses the demand of a request: it has yet to be refused in its turn.
+pub(in crate::core) fn refuse_request(asked: &mut ClientRequests, client: u32, request: u64, fx: &mut impl Effects) {
+    if let Some(&PendingAnswer::Demand(id)) = asked.clients.pending(client, request) {
+        refuse_demand(asked, id, fx);
+    }
+}
+
+/// Refuses a demand that waits, and has not been met, since the pool drains.
+fn refuse_demand(asked: &mut ClientRequests, id: u32, fx: &mut impl Effects) {
+    let Some(StandingInterest::Demand(waiting)) = asked.interests.get(id).filter(|_| !asked.interests.is_met(id))
+    else {
+        return;
+    };
+    let (client, request) = (waiting.client, waiting.request);
+    // A demand has no queue.
+    _ = asked.end_interest(id);
+    asked.settle(client, request);
+    let refusal = draining(Code::Closed);
+    fx.reply(client, request, &Reply::Failed(WireFailure::from(&refusal)));
 }
 
 /// Whether a client that connects to a draining pool requests more than objects that a named requirement is owed.

@@ -2,7 +2,7 @@
 
 mod access;
 pub(in crate::core) mod drain;
-mod draining;
+pub(in crate::core) mod draining;
 pub(in crate::core) mod farewell;
 mod follow_ups;
 pub(in crate::core) mod lifetime;
@@ -17,6 +17,7 @@ use junctura_wire::Request;
 use junctura_wire::body::events;
 
 use crate::core::engine::drain::DrainState;
+use crate::core::engine::draining::refuse_request;
 use crate::core::engine::lifetime::PoolLifetime;
 use crate::core::engine::timers::{Nanoseconds, TimerEvent};
 use crate::core::exchange::ObjectExchange;
@@ -133,6 +134,9 @@ impl Core {
         self.follow_up(fx);
         while let Some(due) = self.exchange.asked.timers.take_due(may) {
             match due {
+                TimerEvent::Demand { client, request } if self.drain.has_begun => {
+                    refuse_request(&mut self.exchange.asked, client, request, fx);
+                }
                 TimerEvent::Demand { client, request } => {
                     self.exchange.asked.demand_timed_out(client, request, fx);
                 }

@@ -7,6 +7,7 @@ use junctura_wire::{Reply, Request};
 use super::{Core, access};
 use crate::Effects;
 use crate::core::clients::client::PendingAnswer;
+use crate::core::engine::draining::refuse_request;
 use crate::core::objects::flow::survey;
 use crate::core::objects::offer::OfferContent;
 
@@ -115,7 +116,11 @@ impl Core {
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
         let cancelled = match self.exchange.asked.clients.pending(client, which) {
-            Some(PendingAnswer::Demand(id)) => {
+            Some(PendingAnswer::Demand(_)) if self.drain.has_begun => {
+                refuse_request(&mut self.exchange.asked, client, which, fx);
+                return;
+            }
+            Some(PendingAnswer::Demand(id)) if !self.exchange.asked.interests.is_met(*id) => {
                 let id = *id;
                 self.exchange.drop_interest(id);
                 true

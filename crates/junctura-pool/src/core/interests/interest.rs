@@ -49,6 +49,19 @@ impl StandingInterest {
         }
     }
 
+    /// Returns the request of its client; that of a named requirement is 0.
+    pub(in crate::core) fn request(&self) -> u64 {
+        match self {
+            Self::Demand(waiting) => waiting.request,
+            Self::Follow(following) => following.request,
+            Self::Subscription(subscription) => subscription.request,
+            Self::Requirement(requirement) => match requirement.whose {
+                RequirementOwner::Client { request, .. } => request,
+                RequirementOwner::Named(_) => 0,
+            },
+        }
+    }
+
     /// Returns the bytes of its standing selector.
     pub(in crate::core) fn selector_bytes(&self) -> usize {
         let selectors = match self {

@@ -14,3 +14,4 @@ pub(in crate::core) mod requirement;
 pub(in crate::core) mod stuck;
 pub(in crate::core) mod subscribe;
 pub(in crate::core) mod table;
+pub(in crate::core) mod untold;

@@ -179,9 +179,15 @@ impl InterestTable {
     ) -> Option<NextDelivery> {
         let following = self.following(id)?;
         let (client, has_room) = (following.client, following.in_flight < following.window);
+        let goes_live = following.first_phase.as_ref().is_some_and(IncrementalSort::is_empty);
+        if goes_live && following.until_live && self.is_behind(id) {
+            // Objects that are visible by now belong to it.
+            return None;
+        }
+        let following = self.following(id)?;
         match &following.first_phase {
             None if following.live.is_empty() => return following.is_closing().then_some(NextDelivery::Over),
-            Some(phase) if phase.is_empty() => {
+            Some(_) if goes_live => {
                 following.first_phase = None;
                 return Some(NextDelivery::Live);
             }

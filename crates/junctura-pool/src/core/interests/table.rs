@@ -41,6 +41,8 @@ pub(in crate::core) struct InterestSlot {
     pub(in crate::core) birth: NonZeroU32,
     pub(in crate::core) client: u32,
     pub(in crate::core) bytes: usize,
+    /// The number of news that it has yet to receive ([`crate::core::interests::untold`]).
+    pub(in crate::core) untold: u32,
 }
 
 /// The interests; see the module.
@@ -319,7 +321,8 @@ impl InterestTable {
         matched.clear();
         self.matching[usize::from(schema)].matches(RecordRef::trusted(record), &mut matched);
         let wants = |id: &&u32| match self.table.get(**id as usize) {
-            Some(StandingInterest::Demand(_) | StandingInterest::Follow(_)) => true,
+            Some(StandingInterest::Demand(_)) => !self.is_met(**id),
+            Some(StandingInterest::Follow(_)) => true,
             Some(StandingInterest::Requirement(requirement)) => requirement.broken.is_none(),
             Some(StandingInterest::Subscription(_)) | None => false,
         };
@@ -358,11 +361,12 @@ impl InterestTable {
         let bytes = INTEREST_BYTES + interest.selector_bytes() + interest.queue_bytes();
         clients.weigh_asked(client, bytes)?;
         match self.standing.get_mut(number as usize) {
-            Some(standing) => (standing.client, standing.bytes) = (client, bytes),
+            Some(standing) => (standing.client, standing.bytes, standing.untold) = (client, bytes, 0),
             None => self.standing.push(InterestSlot {
                 birth: NonZeroU32::MIN,
                 client,
                 bytes,
+                untold: 0,
             }),
         }
         Ok(())

@@ -29,6 +29,38 @@ fn where_nothing_is_owed_it_is_over_at_once() {
 }
 
 #[test]
+fn very_many_demands_are_refused_in_turns() {
+    let mut world = World::with(|config| {
+        config.changed_at_once = 4;
+        config.leaving_at_once = 3;
+    });
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=10 {
+        world.demand(c, number, "name=a", Some(5));
+    }
+    drain(&mut world, p, 2, None);
+    assert_eq!((world.heard(c).len(), world.core.ending()), (0, None));
+    // One that its client cancels is refused at once, as are those whose time ends.
+    world.ask(c, 20, Request::Cancel(10));
+    assert_eq!(world.heard(c), [format!("10: {REFUSED}")]);
+    let mut refused = Vec::new();
+    while world.core.is_behind() {
+        assert_eq!(world.core.ending(), None);
+        world.pass(0);
+        refused.push(world.heard(c).iter().filter(|line| line.contains(REFUSED)).count());
+    }
+    assert_eq!((refused, world.core.ending()), (vec![3, 3, 3, 0], Some(&Ok(()))));
+    assert_eq!(world.heard(p), ["2: done 0"]);
+    let mut world = World::with(|config| config.changed_at_once = 0);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.demand(c, 1, "name=a", Some(5));
+    drain(&mut world, p, 2, None);
+    world.pass(5);
+    assert_eq!(world.heard(c), [format!("1: {REFUSED}")]);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+}
+
+#[test]
 fn what_requirements_are_owed_is_received_first() {
     let mut world = World::new();
     let (p, c) = (world.join("p"), world.join("c"));

@@ -15,6 +15,7 @@ mod look_ahead;
 mod many;
 mod memory;
 mod named_requirement;
+mod news;
 mod parts;
 mod readers;
 mod reasons;

@@ -416,3 +416,93 @@ proptest! {
         prop_assert_eq!(owed(&worlds[0]), owed(&worlds[1]));
     }
 }
+
+#[test]
+fn an_aborted_bundle_has_ended_at_once_and_frees_its_members_in_turns() {
+    let mut world = in_parts();
+    let (p, q) = (world.join("p"), world.join("q"));
+    world.open(p, 1, "b", 10);
+    world.open(p, 2, "b/inner", 10);
+    for (number, name) in (10..).zip(["a", "b", "c"]) {
+        world.stage(p, number, 1, name, "payload");
+        world.stage(p, 10 + number, 2, &name.repeat(2), "payload");
+    }
+    world.heard(p);
+    // The inner one first: its keys are free in the outer one.
+    world.ask(p, 30, Request::Abort(2));
+    assert_eq!(world.heard(p), ["30: done 3"]);
+    world.stage(p, 31, 1, "aa", "payload");
+    assert_eq!(world.heard(p), ["31: staged"]);
+    let stat = world.core.stat();
+    assert_eq!((stat.bundles.staged, stat.bundles.staged_bytes), (4, 28));
+    assert_eq!((stat.bundles.open, stat.memory.used_bytes), (1, 49));
+    world.ask(p, 32, Request::Abort(1));
+    assert_eq!(world.heard(p), ["32: done 4"]);
+    let stat = world.core.stat();
+    assert_eq!(
+        (stat.bundles.staged, stat.bundles.open, stat.bundles.aborted),
+        (0, 0, 2)
+    );
+    // The same again, while its members have yet to be freed.
+    world.open(q, 1, "b", 2);
+    world.stage(q, 2, 1, "a", "new");
+    world.stage(q, 3, 1, "aa", "new");
+    assert!(world.heard(q).contains(&"1: completed 2 from v1 2=v1 3=v2".to_owned()));
+    assert_eq!(world.core.stat().memory.used_bytes, 49 + 6);
+    assert!(finish(&mut world) >= 7);
+    assert_eq!(world.core.stat().memory.used_bytes, 6);
+    for name in ["a", "aa"] {
+        world.withdraw(q, 9, name, None, false);
+    }
+    world.leave(p);
+    world.leave(q);
+    world.pass(600_000);
+    finish(&mut world);
+    world.assert_empty();
+}
+
+#[test]
+fn a_key_of_an_aborted_bundle_is_free_where_a_schema_rejects_a_second_object() {
+    let mut world = World::rejecting();
+    world
+        .core
+        .change_config(|config| (config.changed_at_once, config.leaving_at_once) = (0, 1));
+    let p = world.join("p");
+    world.open(p, 1, "b", 10);
+    world.stage(p, 2, 1, "a", "");
+    world.stage(p, 3, 1, "c", "");
+    world.ask(p, 4, Request::Abort(1));
+    world.offer(p, 5, "a", "", 0);
+    world.open(p, 6, "d", 10);
+    world.stage(p, 7, 6, "c", "");
+    finish(&mut world);
+    world.heard(p);
+    world.offer(p, 8, "c", "", 0);
+    assert!(world.heard(p)[0].starts_with("8: AlreadyExists"));
+    world.ask(p, 9, Request::Abort(6));
+    world.offer(p, 10, "c", "", 0);
+    assert_eq!(world.heard(p).last().map(String::as_str), Some("10: offered v2"));
+}
+
+#[test]
+fn members_of_aborted_bundles_do_not_fill_a_pool() {
+    let mut world = World::with(|config| {
+        (config.changed_at_once, config.leaving_at_once) = (0, 1);
+        config.budget_bytes = 4096;
+    });
+    let (p, q) = (world.join("p"), world.join("q"));
+    world.open(p, 1, "b", 10);
+    for number in 2..=5 {
+        world.stage(p, number, 1, &format!("n{number}"), &"x".repeat(1000));
+    }
+    world.open(q, 1, "c", 10);
+    world.stage(q, 2, 1, "q2", &"x".repeat(1000));
+    assert!(world.heard(q)[1].starts_with("2: PoolFull"));
+    world.ask(p, 6, Request::Abort(1));
+    for number in 3..=6 {
+        world.stage(q, number, 1, &format!("q{number}"), &"x".repeat(1000));
+    }
+    finish(&mut world);
+    assert_eq!(world.heard(q), ["3: staged", "4: staged", "5: staged", "6: staged"]);
+    assert_eq!(world.core.stat().memory.used_bytes, 4000);
+}

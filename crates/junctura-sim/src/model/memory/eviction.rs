@@ -38,7 +38,8 @@ impl Model {
     pub(in crate::model) fn is_spare(&self, sequence: u64) -> bool {
         let object = self.object(sequence);
         let arrives = self.arriving.iter().any(|&(_, arriving)| arriving == sequence);
-        let is_kept_for_nobody = object.holders == 0 && object.owed == 0 && object.absent == 0 && !arrives;
+        let is_kept_for_nobody =
+            object.holders == 0 && object.owed == 0 && object.absent == 0 && !arrives && !self.is_pinned(sequence);
         let goes = self.departing.has_object(sequence) || self.departing.has_time(sequence);
         object.fate == Fate::Visible && object.is_archived && is_kept_for_nobody && !goes && object.offer.length > 0
     }

@@ -324,7 +324,9 @@ impl Model {
 
     /// Whether it is no use to wait for a segment: only the end of a bundle could make room for it.
     pub(in crate::model) fn is_in_vain(&self, payload_bytes: u64, pinned_bytes: u64) -> bool {
-        pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes)) > self.all_bytes()
+        // Members of aborted bundles are about to free some.
+        let bytes = pinned_bytes + classes::page_up(classes::slot_bytes(payload_bytes));
+        self.dropped.is_empty() && bytes > self.all_bytes()
     }
 
     pub(in crate::model) fn fits(&self, payload_bytes: u64) -> bool {

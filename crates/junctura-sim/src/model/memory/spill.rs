@@ -119,13 +119,15 @@ impl Model {
             !departs(DepartingObject::Object(sequence)) && !departs(DepartingObject::Payload(sequence))
         };
         let unfreed = self.unfreed.iter().copied().filter(stays);
-        let versions = unfreed.map(|sequence| self.object(sequence));
+        let unpinned = unfreed.filter(|&sequence| !self.is_pinned(sequence));
+        let versions = unpinned.map(|sequence| self.object(sequence));
         let unheld = versions.filter(|object| object.holders == 0 && (object.fate == Fate::Visible || object.owed > 0));
         let staged = self
             .bundles
             .values()
             .flat_map(crate::model::objects::bundles::Bundle::staged_offers);
-        let all = unheld.map(|object| &object.offer).chain(staged);
+        let dropped = self.dropped.iter().map(crate::model::objects::bundles::Staged::offer);
+        let all = unheld.map(|object| &object.offer).chain(staged).chain(dropped);
         all.filter(|offer| offer.length > 0 && !self.is_in_file(offer))
             .collect()
     }

@@ -49,6 +49,17 @@ pub(in crate::model) struct Bundle {
     members: u64,
 }
 
+impl Staged {
+    pub(in crate::model) fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The request that has the bundle open, and its own.
+    pub(in crate::model) fn asked(&self) -> (Number, u64) {
+        (self.by, self.request)
+    }
+}
+
 impl Bundle {
     /// The offers staged in it.
     pub(in crate::model) fn staged_offers(&self) -> impl Iterator<Item = &Offer> {
@@ -252,7 +263,7 @@ impl Model {
             Some(_) | None => {}
         }
         match self.verdict_of_place(client, offer) {
-            Verdict::Waits if self.pinned_bytes() + offer.length > self.all_bytes() => {
+            Verdict::Waits if self.dropped.is_empty() && self.pinned_bytes() + offer.length > self.all_bytes() => {
                 Verdict::Fails(Some(Code::PoolFull))
             }
             other => other,
@@ -396,8 +407,13 @@ impl Model {
                 continue;
             };
             self.totals.aborted += 1;
+            let later = self.yet_to_be_dropped();
             for staged in one.staged.into_values() {
-                self.give_back_place(&staged.offer);
+                if later.contains(&(staged.by, staged.request)) {
+                    self.dropped.push(staged);
+                } else {
+                    self.give_back_place(&staged.offer);
+                }
             }
             for opener in one.openers {
                 self.going.remove(&opener);
@@ -410,6 +426,15 @@ impl Model {
             one.nested.remove(&top);
         }
         self.watch_bundles();
+    }
+
+    /// Members of aborted bundles that were dropped since give back their places.
+    pub(in crate::model) fn see_dropped(&mut self) {
+        let later = self.yet_to_be_dropped();
+        let is_gone = |staged: &mut Staged| !later.contains(&(staged.by, staged.request));
+        for staged in self.dropped.extract_if(.., is_gone).collect::<Vec<_>>() {
+            self.give_back_place(&staged.offer);
+        }
     }
 
     pub(in crate::model) fn give_up_all(&mut self) {

@@ -164,7 +164,11 @@ impl Model {
             DepartingObject::Part(_) => false,
             DepartingObject::Payload(sequence) => {
                 let object = self.object(sequence);
-                object.fate == Fate::Visible || object.owed > 0 || object.holders > 0 || object.freed
+                object.fate == Fate::Visible
+                    || object.owed > 0
+                    || object.holders > 0
+                    || self.is_pinned(sequence)
+                    || object.freed
             }
         };
         match self.departing.left.iter().find(stays) {

@@ -402,6 +402,7 @@ impl Model {
                 object.fate != Fate::Visible
                     && !self.departing.has_payload(sequence)
                     && object.holders == 0
+                    && !self.is_pinned(sequence)
                     && object.owed == 0
                     && !self.arriving.iter().any(|&(_, arriving)| arriving == sequence)
             })

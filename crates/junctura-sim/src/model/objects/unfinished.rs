@@ -460,6 +460,31 @@ impl Model {
         }
     }
 
+    /// Whether a pool that drains has yet to refuse demands.
+    pub(in crate::model) fn refuses_later(&self) -> bool {
+        let refuses = |one: &UnfinishedWork| matches!(one.change, UnfinishedChange::Refuse(_));
+        self.parts.told.iter().any(refuses)
+    }
+
+    /// The demands that it has yet to refuse.
+    pub(in crate::model) fn yet_to_be_refused(&self) -> BTreeSet<Number> {
+        let left = self.parts.told.iter().filter_map(|one| match &one.change {
+            UnfinishedChange::Refuse(left) => Some(left.iter().copied()),
+            _ => None,
+        });
+        left.flatten().collect()
+    }
+
+    /// The staged members of aborted bundles that have yet to be dropped: by the request that has the bundle open, and
+    /// their own.
+    pub(in crate::model) fn yet_to_be_dropped(&self) -> BTreeSet<(Number, u64)> {
+        let left = self.parts.told.iter().filter_map(|one| match &one.change {
+            UnfinishedChange::Drop(left) => Some(left.iter().copied()),
+            _ => None,
+        });
+        left.flatten().collect()
+    }
+
     /// At the end of an event: checks that the unfinished work is that whose turn has not been reached.
     pub(in crate::model) fn check_parts(&mut self) -> Checked {
         if let Some(wrong) = self.parts.wrong.take() {
@@ -494,7 +519,10 @@ impl Model {
                     ended.is_some_and(|ended| ended.iter().rev().eq(&one.left))
                 }
                 UnfinishedChange::Come(_) => self.parts.coming.contains_key(&one.number) || one.left.is_empty(),
-                UnfinishedChange::Nothing => true,
+                UnfinishedChange::Drop(ref left) => left
+                    .iter()
+                    .all(|one| self.dropped.iter().any(|staged| staged.asked() == *one)),
+                UnfinishedChange::Refuse(_) | UnfinishedChange::Nothing => true,
             };
             if !is_known {
                 return Err(format!("{one:?} is not what is left"));

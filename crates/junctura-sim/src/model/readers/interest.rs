@@ -52,7 +52,8 @@ impl Model {
     }
 
     pub(in crate::model) fn is_full_of_requests(&self, client: u32) -> bool {
-        self.going.range((client, 0)..=(client, u64::MAX)).count() >= self.rules.requests_per_client
+        let open = self.going.range((client, 0)..=(client, u64::MAX)).count();
+        open + self.met_before(client) >= self.rules.requests_per_client
     }
 
     pub(in crate::model) fn held_by(&self, client: u32) -> usize {

@@ -10,6 +10,7 @@ use crate::core::clients::client::{ClientAccess, ClientPeer, ClientRow, HeldDeli
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
@@ -115,7 +116,8 @@ impl Core {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
-        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        // Without requests, the rest belongs to news that its interests have not received.
+        let is_little = state.pending.is_empty() || (state.pending.len() <= REQUESTS_MAX && bytes_left == 0);
         if is_little
             && state
                 .pending
@@ -156,12 +158,13 @@ impl Core {
     /// nothing more. Returns whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
+        let has_much_news = self.exchange.asked.untold.len_of(client) > HELD_MAX;
         let Some(state) = self
             .exchange
             .asked
             .clients
             .get_mut(client)
-            .filter(|state| state.held.len() > HELD_MAX)
+            .filter(|state| state.held.len() > HELD_MAX || has_much_news)
         else {
             return false;
         };
@@ -172,6 +175,11 @@ impl Core {
         }
         self.exchange.begin(now);
         self.abandon_all(client, fx);
+        if has_much_news {
+            NewsTeller::of(&mut self.exchange).forget(client, HELD_MAX, fx);
+            self.follow_up(fx);
+            return true;
+        }
         for _ in 0..HELD_MAX {
             let state = self.exchange.asked.clients.get_mut(client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
@@ -205,6 +213,7 @@ impl Core {
         self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
         let exchange = &mut self.exchange;
+        NewsTeller::of(exchange).forget(client, usize::MAX, fx);
         let Some(state) = exchange.asked.clients.table.remove(&client) else {
             return;
         };

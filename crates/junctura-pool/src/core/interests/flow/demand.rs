@@ -157,7 +157,8 @@ impl ClientRequests {
             return;
         };
         let id = *id;
-        let Some(StandingInterest::Demand(waiting)) = self.interests.get(id) else {
+        let Some(StandingInterest::Demand(waiting)) = self.interests.get(id).filter(|_| !self.interests.is_met(id))
+        else {
             return;
         };
         let error = Error::new(

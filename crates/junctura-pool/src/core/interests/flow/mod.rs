@@ -11,3 +11,4 @@ pub(in crate::core) mod requirement;
 pub(in crate::core) mod resume;
 pub(in crate::core) mod stuck;
 pub(in crate::core) mod subscribe;
+pub(in crate::core) mod tell;

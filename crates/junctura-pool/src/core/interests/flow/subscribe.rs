@@ -7,6 +7,7 @@ use junctura_wire::body::{BundlePeer, EventBody, RequirementName, SubscribeReque
 use crate::Effects;
 use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
+use crate::core::interests::flow::tell::{owned_event, tell_all};
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::subscribe::{ArchiveState, LATER, SubscriptionState};
 use crate::core::memory::weight::FAIR_BYTES;
@@ -107,7 +108,12 @@ impl ClientRequests {
     }
 
     /// Sends the event of an object that was just hidden from readers.
-    pub(in crate::core) fn tell_about_removal(&mut self, objects: &ObjectTable, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn tell_about_removal(
+        &mut self,
+        objects: &mut ObjectTable,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
         let entry = &objects[object];
         let event = match entry.state {
             ObjectState::Visible | ObjectState::Staged | ObjectState::Dropped => return,
@@ -129,7 +135,7 @@ impl ClientRequests {
     /// Sends an event of an earlier object.
     pub(in crate::core) fn tell_about_object(
         &mut self,
-        objects: &ObjectTable,
+        objects: &mut ObjectTable,
         object: u32,
         event: u32,
         fx: &mut impl Effects,
@@ -140,7 +146,7 @@ impl ClientRequests {
     /// Sends the same event with the object's place in a store, or the reason why it is not archived.
     pub(in crate::core) fn tell_about_object_where(
         &mut self,
-        objects: &ObjectTable,
+        objects: &mut ObjectTable,
         object: u32,
         event: u32,
         place: ArchiveState<'_>,
@@ -153,9 +159,7 @@ impl ClientRequests {
         let mut matched = Vec::new();
         let schema = usize::from(entry.schema);
         self.interests.matching[schema].matches(entry.record(), &mut matched);
-        for id in matched {
-            self.tell_subscription_where(objects, id, object, event, place, fx);
-        }
+        self.tell_subscriptions(objects, &matched, (object, event), place, fx);
     }
 
     /// Sends the event that a client joined or left; a client that was never admitted has none.
@@ -198,7 +202,18 @@ impl ClientRequests {
         about: &EventSubject<'_>,
         fx: &mut impl Effects,
     ) {
-        for id in self.interests.watchers.iter().collect::<Vec<_>>() {
+        let watchers: Vec<u32> = self.interests.watchers.iter().collect();
+        if !self.may_tell_at_once(watchers.len()) {
+            let Some(about) = self.happened(about) else { return };
+            let happened = owned_event(EventBody {
+                event,
+                client: by.and_then(|client| self.clients.wire_peer(client)),
+                reason: reason.into(),
+                ..about
+            });
+            return tell_all(self, &watchers, &happened, fx);
+        }
+        for id in watchers {
             if !self.hears(id, event, fx) {
                 continue;
             }

@@ -80,7 +80,7 @@ impl ObjectExchange {
             tier.count.written_bytes += length;
         }
         if !is_staged {
-            self.asked.tell_about_object(&self.objects, id, events::SPILLED, fx);
+            self.asked.tell_about_object(&mut self.objects, id, events::SPILLED, fx);
         }
     }
 }

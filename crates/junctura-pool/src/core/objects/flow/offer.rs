@@ -2,7 +2,7 @@
 
 use junctura_model::{Code, Error, RecordRef, Result, SameKey, size};
 use junctura_wire::Reply;
-use junctura_wire::body::{WireFailure, events};
+use junctura_wire::body::WireFailure;
 use junctura_wire::fixed::{self, OfferHead};
 
 use crate::Effects;
@@ -14,6 +14,7 @@ use crate::core::engine::Core;
 use crate::core::engine::timers::TimerQueue;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::flow::demand_probe::{DeclinedOffer, not_wanted};
+use crate::core::interests::flow::tell::NewsTeller;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::memory::spill::TierState;
@@ -271,9 +272,7 @@ impl ObjectExchange {
             }
             matched.truncate(others);
         }
-        for &interest in &matched {
-            self.satisfy(interest, id, events::OFFERED, fx);
-        }
+        NewsTeller::of(self).tell_of_object(&matched, id, fx);
         self.asked.interests.matched = matched;
     }
 
@@ -292,7 +291,7 @@ impl ObjectExchange {
             self.objects.superseded.insert((object.key, earlier));
         }
         self.asked.count.superseded += 1;
-        self.asked.tell_about_removal(&self.objects, earlier, fx);
+        self.asked.tell_about_removal(&mut self.objects, earlier, fx);
         let key = self.objects[earlier].key;
         self.objects.unfile_key(key, KeyEntry::Object(earlier));
         self.drop_superseded_claims(earlier);

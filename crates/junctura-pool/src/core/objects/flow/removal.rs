@@ -30,7 +30,7 @@ impl ObjectExchange {
     /// Hides an object. Requirements that are owed it and have not received it get a gap.
     pub(in crate::core) fn remove(&mut self, id: u32, why: RemovalReason, fx: &mut impl Effects) {
         self.hide(id, ObjectState::Gone(why));
-        self.asked.tell_about_removal(&self.objects, id, fx);
+        self.asked.tell_about_removal(&mut self.objects, id, fx);
         if self.objects[id].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
