@@ -2,7 +2,8 @@
 //! or interests.
 //!
 //! ```text
-//! turn_speed list|follow|demand|reveal|abort|abort-nested|drain|drain-bundles|demands|follows|subscriptions [COUNT]
+//! turn_speed list|follow|demand|reveal|abort|abort-nested|drain|drain-bundles|drain-follows [COUNT]
+//! turn_speed demands|follows|subscriptions|requirements|leave|leave-interests|leave-requirements [COUNT]
 //! ```
 //! A pool, a bundle or its interests get COUNT members. Then one request is prepared and made, and the work that it
 //! leaves is done, as a server does it. Prints the longest of these events: `request_us` is the request itself, `step_us`
@@ -14,7 +15,8 @@ use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
 use junctura_pool::{Effects, PoolConfig, SpillJob};
 use junctura_wire::body::{
-    BundleRequest, DemandRequest, DrainRequest, FollowRequest, Hello, ListRequest, SubscribeRequest, TargetBody, events,
+    BundleRequest, DemandRequest, DrainRequest, FollowRequest, Hello, ListRequest, RequireRequest, SubscribeRequest,
+    TargetBody, events,
 };
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
@@ -99,6 +101,28 @@ impl Measured {
         }
         let began = cpu_ns();
         self.ask(client, request);
+        longest.request = cpu_ns() - began;
+        while self.core.is_behind() || self.core.is_delivering() {
+            let began = cpu_ns();
+            self.core.tick(self.now, &mut self.fx);
+            longest.tick = longest.tick.max(cpu_ns() - began);
+        }
+        longest
+    }
+
+    /// Lets a client leave as a server does; returns its longest events.
+    fn leaves(&mut self, client: u32) -> LongestTurns {
+        let mut longest = LongestTurns::default();
+        loop {
+            let began = cpu_ns();
+            let goes_on = self.core.wind_down(self.now, client, &mut self.fx);
+            longest.step = longest.step.max(cpu_ns() - began);
+            if !goes_on {
+                break;
+            }
+        }
+        let began = cpu_ns();
+        self.core.leave(self.now, client, "", &mut self.fx);
         longest.request = cpu_ns() - began;
         while self.core.is_behind() || self.core.is_delivering() {
             let began = cpu_ns();
@@ -254,11 +278,50 @@ fn measure(what: &str, count: usize) -> Result<LongestTurns> {
             pool.interests(4, count, &demand(None))?;
             Ok(pool.turns(producer, &Request::Drain(DrainRequest::default())))
         }
+        "drain-follows" => {
+            // With a window of one object, of which the second stays in the queue.
+            let follow = FollowRequest {
+                selector: "class=od".into(),
+                window: 1,
+                ..FollowRequest::default()
+            };
+            pool.interests(4, count, &Request::Follow(follow))?;
+            pool.fill(producer, 2)?;
+            Ok(pool.turns(producer, &Request::Drain(DrainRequest::default())))
+        }
         "drain-bundles" => {
             pool.bundle(producer, "b", 0..count)?;
             Ok(pool.turns(reader, &Request::Drain(DrainRequest::default())))
         }
-        "demands" | "follows" | "subscriptions" => {
+        "leave" => {
+            pool.fill(producer, count)?;
+            let follow = FollowRequest {
+                selector: "class=od".into(),
+                window: count as u32,
+                ..FollowRequest::default()
+            };
+            pool.ask(reader, &Request::Follow(follow));
+            pool.settle();
+            Ok(pool.leaves(reader))
+        }
+        "leave-interests" | "leave-requirements" => {
+            let require = RequireRequest {
+                selector: "class=od".into(),
+                ..RequireRequest::default()
+            };
+            let request = if what == "leave-interests" {
+                follow()
+            } else {
+                Request::Require(require)
+            };
+            for _ in 0..count {
+                pool.ask(reader, &request);
+            }
+            pool.offer(producer, None, 1)?;
+            pool.settle();
+            Ok(pool.leaves(reader))
+        }
+        "demands" | "follows" | "subscriptions" | "requirements" => {
             let subscribe = SubscribeRequest {
                 selector: "class=od".into(),
                 events: events::ALL,
@@ -266,6 +329,10 @@ fn measure(what: &str, count: usize) -> Result<LongestTurns> {
             let request = match what {
                 "demands" => demand(None),
                 "follows" => follow(),
+                "requirements" => Request::Require(RequireRequest {
+                    selector: "class=od".into(),
+                    ..RequireRequest::default()
+                }),
                 _ => Request::Subscribe(subscribe),
             };
             pool.interests(4, count, &request)?;
