@@ -130,7 +130,7 @@ impl Model {
         }
     }
 
-    /// When a follow no longer delays the end.
+    /// When a follow no longer delays the end; now, if none does any more.
     pub(super) fn last_follows_due(&self) -> Option<u64> {
         let draining = self.draining.as_ref().filter(|draining| draining.left.is_none())?;
         let is_owed = |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty());
@@ -139,10 +139,17 @@ impl Model {
         }
         let patience = self.rules.stuck_after_ns.min(PATIENCE_MAX);
         let due = |number: &Number| match self.going.get(number) {
-            Some(Going::Follow(one)) if one.has_queue() => one.progress.max(draining.began) + patience,
-            _ => self.now,
+            Some(Going::Follow(one)) if one.has_queue() => Some(one.progress.max(draining.began) + patience),
+            _ => None,
         };
-        draining.follows.iter().map(due).min()
+        let first = draining.follows.iter().filter_map(due).min();
+        first.or_else(|| draining.follows.first().map(|_| self.now))
+    }
+
+    /// Whether the next event ends the pool, since the last follow has been given everything in this one.
+    #[must_use]
+    pub fn ends_next(&self) -> bool {
+        self.last_follows_due().is_some_and(|due| due <= self.now)
     }
 
     /// It is over when nothing is owed any more, or when its time is; the requests to stop get the matching answer.
@@ -151,9 +158,11 @@ impl Model {
             |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());
         let (now, left) = (self.now, self.going.values().any(is_owed));
         let goes_on = self.is_owing() || self.has_untold() || self.refuses_later();
+        let has_queue = |number: &Number| matches!(self.going.get(number), Some(Going::Follow(one)) if one.has_queue());
+        let undelivered = |draining: &Draining| draining.follows.iter().any(has_queue);
+        let left = left || self.draining.as_ref().is_some_and(undelivered);
         let Some(draining) = &mut self.draining else { return };
-        let left = left || !draining.follows.is_empty();
-        let goes_on = left || goes_on;
+        let goes_on = left || goes_on || !draining.follows.is_empty();
         if draining.left.is_none() && goes_on && draining.until.is_none_or(|until| until > now) {
             return;
         }

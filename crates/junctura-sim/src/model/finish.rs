@@ -93,7 +93,8 @@ impl Model {
     fn check_follow(&mut self, number: Number) -> Checked {
         let may_hold = self.held_by(number.0) < self.rules.held_per_client;
         let is_open = |follow: &super::Following| follow.in_flight < follow.window && may_hold;
-        if matches!(self.going.get(&number), Some(Going::Follow(follow)) if is_open(follow)) {
+        if matches!(self.going.get(&number), Some(Going::Follow(follow)) if is_open(follow)) && !self.is_untold(number)
+        {
             self.pass_over(number, None)?;
         }
         let Some(Going::Follow(follow)) = self.going.get(&number) else {

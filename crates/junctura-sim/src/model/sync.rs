@@ -44,6 +44,13 @@ impl Model {
             self.end(number);
             self.want(number.0, number.1, Want::Done(0));
         }
+        // A second answer, of a durable offer, may come before or after that of the sync.
+        let clients = &self.clients;
+        for ((client, _), going) in &mut self.going {
+            if let (Going::Sync(offers), Some(state)) = (going, clients.get(client)) {
+                offers.retain(|&offer| state.waiting.iter().any(|waiting| waiting.number == offer));
+            }
+        }
         Ok(())
     }
 }

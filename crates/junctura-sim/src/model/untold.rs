@@ -47,6 +47,12 @@ impl Model {
         self.untold.pending.iter().any(of_request)
     }
 
+    /// Whether a request had yet to be told of such an event before this event.
+    pub(in crate::model) fn was_untold(&self, (client, request): Number, event: u32) -> bool {
+        let is_it = |one: &PendingNews| (one.client, one.event) == (client, event) && one.requests.contains(&request);
+        self.untold.before.iter().any(is_it)
+    }
+
     /// Whether something has yet to be told.
     pub(in crate::model) fn has_untold(&self) -> bool {
         !self.untold.pending.is_empty()

@@ -389,7 +389,7 @@ impl World {
             ));
         }
         let is_late = deadline.is_some_and(|deadline| deadline <= self.now);
-        if matches!(cause, Cause::Tick) && is_late && !self.is_behind() {
+        if matches!(cause, Cause::Tick) && is_late && !self.is_behind() && !self.model.ends_next() {
             return Err(format!(
                 "it is {}, and the core still wants to be called at {deadline:?}",
                 self.now
