@@ -1,6 +1,7 @@
 //! Connected clients, the objects that they hold, and their removal.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use hashbrown::HashSet;
 use junctura_wire::rights::AccessRights;
@@ -104,8 +105,8 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) flow: u8,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,
     pub(in crate::core) held: Slab<HeldDelivery>,
-    /// The slots of its holdings, the newest first, while it leaves in turns.
-    pub(in crate::core) leaves: Vec<usize>,
+    /// The versions and slots of its holdings, while it leaves in turns.
+    pub(in crate::core) leaves: BinaryHeap<Reverse<(u64, usize)>>,
     pub(in crate::core) pending: BTreeMap<u64, PendingAnswer>,
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,

@@ -94,6 +94,11 @@ impl IncrementalSort {
         self.entries.len() + self.runs.iter().map(Vec::len).sum::<usize>()
     }
 
+    /// Returns the number of sorted runs that have yet to be merged.
+    pub(in crate::core) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     pub(in crate::core) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.runs.is_empty()
     }

@@ -1,5 +1,7 @@
 //! Connections: clients join, agree on schemas, are wound down, and leave.
 
+use std::cmp::Reverse;
+
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::{Hello, Welcome, events};
 use junctura_wire::rights::AccessRights;
@@ -129,9 +131,9 @@ impl Core {
             return self.let_some_go(now, client, fx);
         }
         let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
-        let heavy = state
-            .pending
-            .values()
+        let first = some.iter().filter_map(|request| state.pending.get(request));
+        let heavy = first
+            .into_iter()
             .find(|one| self.exchange.asked.owed_to(one) > OWED_MAX);
         let heavy = heavy.and_then(PendingAnswer::requirement);
         self.exchange.begin(now);
@@ -169,9 +171,8 @@ impl Core {
             return false;
         };
         if state.pending.is_empty() && state.leaves.is_empty() {
-            let mut places: Vec<_> = state.held.iter().map(|(place, held)| (held.sequence, place)).collect();
-            places.sort_unstable_by(|one, other| other.cmp(one));
-            state.leaves = places.into_iter().map(|(_, place)| place).collect();
+            let places = state.held.iter().map(|(place, held)| Reverse((held.sequence, place)));
+            state.leaves = places.collect::<Vec<_>>().into();
         }
         self.exchange.begin(now);
         self.abandon_all(client, fx);
@@ -182,7 +183,7 @@ impl Core {
         }
         for _ in 0..HELD_MAX {
             let state = self.exchange.asked.clients.get_mut(client);
-            let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
+            let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?.0.1));
             if let Some(held) = oldest {
                 self.exchange.let_go(&held, false, fx);
             }

@@ -18,6 +18,7 @@ use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
 const OBJECTS_PER_PAGE: usize = 256;
+const OBJECTS_PER_PAGE_MIN: usize = 32;
 
 impl Core {
     pub(in crate::core) fn list(
@@ -112,7 +113,9 @@ impl ObjectTable {
         fx: &mut impl Effects,
     ) {
         let mut entries = Vec::new();
-        for _ in 0..OBJECTS_PER_PAGE {
+        // Each object of the first pages is sought among very many runs.
+        let most = (OBJECTS_PER_PAGE / (1 + listing.rest.runs() / OBJECTS_PER_PAGE)).max(OBJECTS_PER_PAGE_MIN);
+        for _ in 0..most {
             let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else {
                 break;
             };
