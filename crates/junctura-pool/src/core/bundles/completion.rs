@@ -199,7 +199,8 @@ impl ObjectExchange {
         }
     }
 
-    /// Aborts a bundle and all that are nested in it: its objects are freed, in turns if they are many, and their keys are not remembered.
+    /// Aborts a bundle and all that are nested in it: its objects are freed, in turns if they are many, and their keys
+    /// are not remembered.
     pub(in crate::core) fn abort_bundle(
         &mut self,
         number: u64,
@@ -266,7 +267,7 @@ impl ObjectExchange {
 fn drop_members(exchange: &mut ObjectExchange, root: u64, tree: &[u64], fx: &mut impl Effects) {
     let is_whole = tree.first() == Some(&root);
     let sums = exchange.bundles.sums_of(tree);
-    let is_much = sums.objects > exchange.config.changed_at_once as u64;
+    let is_much = !exchange.deferred.may_drop(sums.objects);
     let Some(top) = exchange.bundles.table.get_mut(&root) else {
         return;
     };

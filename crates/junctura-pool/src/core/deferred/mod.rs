@@ -54,6 +54,8 @@ pub(in crate::core) struct DeferredWork {
     pub(in crate::core) delivers_next: u32,
     /// How many more waiting requests may be served in this event.
     pub(in crate::core) may_serve: usize,
+    /// How many members of aborted bundles may still be dropped in this event.
+    pub(in crate::core) may_drop: usize,
     /// More of them may be served in the next event.
     pub(in crate::core) serves_later: bool,
     /// How many items ever entered the queue, how many before this event began, and how many have left it.
@@ -99,7 +101,7 @@ pub(in crate::core) enum DeferredPart {
     Disown(DisownedObjects),
     /// Members of an aborted bundle are dropped.
     Drop(Box<DroppedMembers>),
-    /// The pool drains: the demands from this place on are refused.
+    /// The pool drains: from this place on, demands are refused, and the last follows are found.
     Refuse(usize),
     /// A reader has ended; these objects are in its queue.
     Unwatch(Vec<u32>),
@@ -131,6 +133,13 @@ impl DeferredWork {
         self.serves_later |= self.may_serve == 0;
         self.may_serve = self.may_serve.saturating_sub(1);
         !self.serves_later
+    }
+
+    /// Whether so many members of an aborted bundle may be dropped in this event; if so, they are counted.
+    pub(in crate::core) fn may_drop(&mut self, members: u64) -> bool {
+        let rest = (self.may_drop as u64).checked_sub(members);
+        self.may_drop = rest.map_or(self.may_drop, |rest| rest as usize);
+        rest.is_some()
     }
 
     /// Counts a delivery.

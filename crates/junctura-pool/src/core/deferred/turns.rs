@@ -3,7 +3,6 @@
 use crate::Effects;
 use crate::core::deferred::{DeferredItem, DeferredPart, DepartingObject, UnfinishedWork};
 use crate::core::engine::Core;
-use crate::core::engine::draining::refuse_next;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::flow::tell::NewsTeller;
@@ -114,10 +113,7 @@ impl Core {
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
             DeferredPart::Drop(members) => members.drop_next(&mut self.exchange, fx),
-            DeferredPart::Refuse(next) => {
-                self.drain.refuses = refuse_next(&mut self.exchange.asked, next, fx);
-                self.drain.refuses
-            }
+            DeferredPart::Refuse(next) => self.look_at_next(next, fx),
             DeferredPart::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.exchange.objects.unwatch(object);
@@ -140,6 +136,7 @@ impl ObjectExchange {
         self.asked.timers.now = now;
         self.deferred.may_go = self.config.leaving_at_once.max(1);
         self.deferred.may_deliver = self.config.delivered_at_once.max(1);
+        self.deferred.may_drop = self.config.changed_at_once;
         self.deferred.may_serve = self.config.served_at_once.max(1);
         self.deferred.came_before = self.deferred.came;
     }

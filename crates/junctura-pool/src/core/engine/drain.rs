@@ -10,16 +10,16 @@
 //! From the beginning of the drain the pool admits no new client, with two exceptions: visitors, which read the
 //! counters or shorten the drain, and, while a named requirement is owed something, readers, which may receive what
 //! such a requirement is owed, and nothing else. Offers, leases and new requirements fail, and so do demands for absent
-//! objects: no object will become visible. Requests that wait for memory or for an object fail, very many
-//! demands in turns. Incomplete bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
+//! objects: no object will become visible. Requests that wait for memory or for an object fail, very many demands in
+//! turns. Incomplete bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use junctura_model::Result;
 
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::follow::FollowInterest;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::table::InterestTable;
 
@@ -27,73 +27,82 @@ use crate::core::interests::table::InterestTable;
 #[derive(Default)]
 pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,
+    pub(in crate::core) began: Nanoseconds,
     pub(in crate::core) until: Option<Nanoseconds>,
     /// The clients and requests that wait for the end, and since when.
     pub(in crate::core) askers: BTreeMap<(u32, u64), Nanoseconds>,
     pub(in crate::core) ending: Option<Result<()>>,
-    /// Demands have yet to be refused, in turns.
-    pub(in crate::core) refuses: bool,
-    /// The follows that the end waits for.
-    pub(in crate::core) follows: Vec<LastFollow>,
+    /// Interests have yet to be looked at, in turns: waiting demands are refused, and the last follows are found.
+    pub(in crate::core) looks: bool,
+    /// The follows that the end waits for. Those behind the first may have received everything by now.
+    pub(in crate::core) follows: BTreeSet<LastFollow>,
 }
 
 /// A follow without a requirement that had objects to receive when the drain began.
 ///
 /// It delays the end until all of them were delivered, and as long as its reader releases something within a time:
 /// that in which a requirement is stuck, and 10 s at most.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::core) struct LastFollow {
+    /// It delays the end until then, or longer if its reader has released something since this was found out.
+    at: Nanoseconds,
     pub(in crate::core) interest: InterestId,
-    pub(in crate::core) began: Nanoseconds,
 }
 
 impl LastFollow {
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Returns when it no longer delays the end; `None`: it does not any more.
-    pub(in crate::core) fn until(&self, interests: &InterestTable) -> Option<Nanoseconds> {
-        let following = interests
-            .still(Some(self.interest))
-            .and_then(|id| interests.following_ref(id))?;
+    /// Returns a follow as one that the end waits for; `None`: it does not.
+    fn of(interests: &InterestTable, interest: InterestId, began: Nanoseconds) -> Option<Self> {
+        let id = interests.still(Some(interest))?;
+        let following = interests.following_ref(id)?;
         let patience = interests.config.stuck_after.min(Self::PATIENCE).as_nanos() as u64;
-        let since = following.progress.max(self.began);
-        (following.queued() > 0).then_some(since.saturating_add(patience))
+        let at = following.progress.max(began).saturating_add(patience);
+        (interests.yet_to_receive(id) > 0).then_some(Self { at, interest })
     }
 }
 
 impl DrainState {
-    /// Notes the follows that have objects to receive.
-    pub(in crate::core) fn wait_for_follows(&mut self, interests: &InterestTable, began: Nanoseconds) {
-        let plain = |interest: &StandingInterest| match interest {
-            StandingInterest::Follow(following) => following.requirement.is_none() && following.queued() > 0,
-            _ => false,
-        };
-        let found = interests.table.iter().filter(|(_, interest)| plain(interest));
-        let follows = found.map(|(id, _)| LastFollow {
-            interest: interests.refer(id as u32),
-            began,
-        });
-        self.follows = follows.collect();
+    /// Notes an interest if it is a follow that began before, and has objects to receive.
+    pub(in crate::core) fn wait_for(&mut self, interests: &InterestTable, id: u32) {
+        let plain = |one: &&FollowInterest| one.requirement.is_none() && !one.began_in_drain;
+        if interests.following_ref(id).filter(plain).is_some() {
+            let last = LastFollow::of(interests, interests.refer(id), self.began);
+            self.follows.extend(last);
+        }
     }
 
-    /// Forgets the follows that no longer delay the end. This happens before an event, so that what the event delivers
-    /// is sent before the end.
+    /// Forgets the follows that no longer delay the end, so many in one event. This happens before the event, so that
+    /// what it delivers is sent before the end.
     pub(in crate::core) fn forget_follows(&mut self, interests: &InterestTable, now: Nanoseconds) {
-        self.follows
-            .retain(|follow| follow.until(interests).is_some_and(|until| until > now));
+        for _ in 0..interests.config.due_at_once.max(1) {
+            let Some(first) = self.follows.first() else { return };
+            let present = LastFollow::of(interests, first.interest, self.began);
+            if first.at > now && present.is_some() {
+                return;
+            }
+            self.follows.pop_first();
+            self.follows.extend(present.filter(|present| present.at > now));
+        }
     }
 
-    /// Returns the number of objects that the follows have yet to receive.
-    pub(in crate::core) fn undelivered(&self, interests: &InterestTable) -> u64 {
-        let following = |follow: &LastFollow| interests.following_ref(interests.still(Some(follow.interest))?);
-        let follows = self.follows.iter().filter_map(following);
-        follows.map(|following| following.queued() as u64).sum()
+    /// Returns the follows that have yet to receive objects, with their number.
+    pub(in crate::core) fn last_follows(&self, interests: &InterestTable) -> impl Iterator<Item = (u32, usize)> {
+        let still = self
+            .follows
+            .iter()
+            .filter_map(|follow| interests.still(Some(follow.interest)));
+        still
+            .map(|id| (id, interests.yet_to_receive(id)))
+            .filter(|&(_, count)| count > 0)
     }
 
-    /// Returns when a follow no longer delays the end; the time 0 if one does not any more.
+    /// Returns when a follow no longer delays the end; the time 0 if none does any more.
     pub(in crate::core) fn follows_due(&self, interests: &InterestTable) -> Option<Nanoseconds> {
-        let waits = !self.follows.is_empty() && self.ending.is_none() && interests.owed == 0;
-        let due = |follow: &LastFollow| follow.until(interests).unwrap_or_default();
-        self.follows.iter().filter(|_| waits).map(due).min()
+        let waits = self.ending.is_none() && interests.owed == 0;
+        let mut follows = self.follows.iter().filter(|_| waits).peekable();
+        follows.peek()?;
+        let is_waiting = |follow: &&LastFollow| LastFollow::of(interests, follow.interest, self.began).is_some();
+        Some(follows.find(is_waiting).map_or(0, |follow| follow.at))
     }
 }

@@ -11,9 +11,8 @@ use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredPart;
 use crate::core::engine::Core;
-use crate::core::engine::drain::{DrainState, LastFollow};
+use crate::core::engine::drain::DrainState;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::follow::FollowInterest;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::requirement::RequirementState;
 
@@ -117,24 +116,40 @@ impl Core {
         let until = timeout.map(|time| self.exchange.asked.timers.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
-            let asked = &self.exchange.asked;
-            self.drain.wait_for_follows(&asked.interests, asked.timers.now);
+            self.drain.began = self.exchange.asked.timers.now;
             self.exchange.abort_all_bundles(fx);
-            self.refuse_those_who_wait(fx);
+            self.look_at_interests(fx);
+            self.refuse_those_who_wait_for_memory(fx);
         }
     }
 
-    fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
+    /// Refuses waiting demands, and finds the follows that the end waits for; in turns if the interests are many.
+    fn look_at_interests(&mut self, fx: &mut impl Effects) {
+        self.drain.looks = true;
+        if self.exchange.asked.interests.table.len() > self.config.changed_at_once {
+            self.exchange.deferred.go_on_later(DeferredPart::Refuse(0));
+        } else {
+            let mut next = 0;
+            while self.look_at_next(&mut next, fx) {}
+        }
+    }
+
+    /// Looks at the interest of this place. Returns whether there may be more.
+    pub(in crate::core) fn look_at_next(&mut self, next: &mut usize, fx: &mut impl Effects) -> bool {
+        let asked = &mut self.exchange.asked;
+        self.drain.looks &= *next < asked.interests.standing.len();
+        if self.drain.looks {
+            refuse_demand(asked, *next as u32, fx);
+            self.drain.wait_for(&asked.interests, *next as u32);
+            *next += 1;
+        }
+        self.drain.looks
+    }
+
+    fn refuse_those_who_wait_for_memory(&mut self, fx: &mut impl Effects) {
         let exchange = &mut self.exchange;
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(WireFailure::from(&error));
-        if exchange.asked.interests.table.len() > exchange.config.changed_at_once {
-            self.drain.refuses = true;
-            exchange.deferred.go_on_later(DeferredPart::Refuse(0));
-        } else {
-            let mut next = 0;
-            while refuse_next(&mut exchange.asked, &mut next, fx) {}
-        }
         for lease in exchange.memory.waiting_leases.take_all() {
             exchange.asked.settle(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
@@ -153,19 +168,27 @@ impl Core {
 
     /// Checks whether the drain is complete, and answers the requests that wait for it.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
+        let now = self.exchange.asked.timers.now;
+        let is_late = self.drain.until.is_some_and(|until| until <= now);
+        if is_late && self.drain.looks {
+            // Each demand is answered, and each follow named, before the end.
+            self.drain.follows.clear();
+            let mut next = 0;
+            while self.look_at_next(&mut next, fx) {}
+        }
         let drain = &mut self.drain;
-        let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
         let asked = &self.exchange.asked;
-        let tells = !asked.untold.is_empty() || drain.refuses;
+        let tells = !asked.untold.is_empty() || drain.looks;
         let goes_on = asked.interests.owed > 0 || tells || !drain.follows.is_empty();
         if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
-        let follows = std::mem::take(&mut drain.follows);
-        let ending = drain
-            .ending
-            .get_or_insert_with(|| self.exchange.asked.what_is_left(&follows).map_or(Ok(()), Err))
-            .clone();
+        let ending = match &drain.ending {
+            Some(ending) => ending.clone(),
+            None => what_is_left(asked, drain).map_or(Ok(()), Err),
+        };
+        drain.follows.clear();
+        drain.ending = Some(ending.clone());
         for (client, request) in std::mem::take(&mut drain.askers).into_keys() {
             self.exchange.asked.settle(client, request);
             match &ending {
@@ -174,17 +197,6 @@ impl Core {
             }
         }
     }
-}
-
-/// Refuses the demand of this place in the table of interests, if it is one and has not been met. Returns whether there
-/// may be more.
-pub(in crate::core) fn refuse_next(asked: &mut ClientRequests, next: &mut usize, fx: &mut impl Effects) -> bool {
-    if *next >= asked.interests.standing.len() {
-        return false;
-    }
-    refuse_demand(asked, *next as u32, fx);
-    *next += 1;
-    true
 }
 
 /// Refuses the demand of a request: it has yet to be refused in its turn.
@@ -247,30 +259,28 @@ impl ClientRequests {
         let requirement = self.interests.requirement_ref(id);
         self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
     }
+}
 
-    /// Describes what requirements are owed, and what these follows have yet to receive; `None`: nothing.
-    fn what_is_left(&self, follows: &[LastFollow]) -> Option<Error> {
-        let requirements = self.interests.requirements.iter().map(|id| (id, self.still_owed(id)));
-        let queued = |id: u32| (id, self.interests.following_ref(id).map_or(0, FollowInterest::queued));
-        let follows = follows
-            .iter()
-            .filter_map(|follow| self.interests.still(Some(follow.interest)).map(queued));
-        let owing: Vec<(u32, usize)> = requirements.chain(follows).filter(|&(_, count)| count > 0).collect();
-        let total: usize = owing.iter().map(|&(_, count)| count).sum();
-        if total == 0 {
-            return None;
-        }
-        let mut who: Vec<String> = owing
-            .iter()
-            .take(NAMED_MAX)
-            .map(|&(id, count)| format!("{} ({count})", self.interests.owner_of(&self.clients, id)))
-            .collect();
-        if owing.len() > NAMED_MAX {
-            who.push(format!("and {} other interests", owing.len() - NAMED_MAX));
-        }
-        let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
-        Some(Error::new(Code::Timeout, "pool", cause))
+/// Describes what requirements are owed, and what the last follows have yet to receive; `None`: nothing.
+fn what_is_left(asked: &ClientRequests, drain: &DrainState) -> Option<Error> {
+    let interests = &asked.interests;
+    let requirements = interests.requirements.iter().map(|id| (id, asked.still_owed(id)));
+    let requirements = requirements.filter(|&(_, count)| count > 0);
+    let owing: Vec<(u32, usize)> = requirements.chain(drain.last_follows(interests)).collect();
+    let total: usize = owing.iter().map(|&(_, count)| count).sum();
+    if total == 0 {
+        return None;
     }
+    let mut who: Vec<String> = owing
+        .iter()
+        .take(NAMED_MAX)
+        .map(|&(id, count)| format!("{} ({count})", interests.owner_of(&asked.clients, id)))
+        .collect();
+    if owing.len() > NAMED_MAX {
+        who.push(format!("and {} other interests", owing.len() - NAMED_MAX));
+    }
+    let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
+    Some(Error::new(Code::Timeout, "pool", cause))
 }
 
 fn draining(code: Code) -> Error {

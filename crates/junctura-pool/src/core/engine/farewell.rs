@@ -20,13 +20,16 @@ const NAMED_MAX: usize = 1000;
 pub(crate) fn tell_undelivered(core: &mut Core, fx: &mut impl Effects) -> u64 {
     let exchange = &mut core.exchange;
     let (objects, count) = (&exchange.objects, &mut exchange.asked.count);
+    let mut untold = exchange.asked.untold.objects(&exchange.asked.interests);
     let mut total = 0;
-    for (_, interest) in &exchange.asked.interests.table {
+    for (id, interest) in &exchange.asked.interests.table {
         let StandingInterest::Follow(following) = interest else {
             continue;
         };
         let (client, request) = (following.client, following.request);
-        let mut left: Vec<u32> = undelivered(following).filter(|&id| objects[id].is_visible()).collect();
+        let mut left: Vec<u32> = undelivered(following).collect();
+        left.extend(untold.remove(&(id as u32)).into_iter().flatten());
+        left.retain(|&id| objects[id].is_visible());
         left.sort_unstable_by_key(|&id| objects[id].sequence);
         total += left.len() as u64;
         let names = left.iter().take(NAMED_MAX).map(|&id| objects[id].name());

@@ -34,6 +34,8 @@ pub(in crate::core) struct FollowInterest {
     pub(in crate::core) progress: Nanoseconds,
     /// It ends when it has caught up.
     pub(in crate::core) until_live: bool,
+    /// The pool was draining when it began.
+    pub(in crate::core) began_in_drain: bool,
     /// `None` once the follow is live.
     pub(in crate::core) first_phase: Option<IncrementalSort>,
     pub(in crate::core) live: VecDeque<u32>,
@@ -60,6 +62,7 @@ impl FollowInterest {
             in_flight: 0,
             progress: 0,
             until_live: follow.until_live,
+            began_in_drain: false,
             first_phase: None,
             live: VecDeque::new(),
         }

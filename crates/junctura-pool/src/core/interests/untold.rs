@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use junctura_wire::body::EventBody;
 
 use crate::core::interests::interest_id::InterestId;
+use crate::core::interests::table::InterestTable;
 
 /// What interests have yet to receive.
 pub(in crate::core) enum UntoldNews {
@@ -48,6 +49,8 @@ pub(in crate::core) struct ClientNews {
     pub(in crate::core) left: Vec<InterestId>,
     /// The bytes that count toward the client's limit.
     pub(in crate::core) bytes: usize,
+    /// A number of its own.
+    pub(in crate::core) number: u64,
 }
 
 /// The queues; see the module.
@@ -56,6 +59,8 @@ pub(in crate::core) struct UntoldQueues {
     pub(in crate::core) queues: BTreeMap<u32, VecDeque<ClientNews>>,
     /// The client behind this one is the next.
     last: u32,
+    /// The number of the latest news.
+    newest: u64,
 }
 
 impl UntoldQueues {
@@ -72,8 +77,23 @@ impl UntoldQueues {
         self.queues.get(&client).map_or(0, VecDeque::len)
     }
 
-    pub(in crate::core) fn push(&mut self, client: u32, news: ClientNews) {
+    pub(in crate::core) fn push(&mut self, client: u32, mut news: ClientNews) {
+        self.newest += 1;
+        news.number = self.newest;
         self.queues.entry(client).or_default().push_back(news);
+    }
+
+    /// Returns the new objects that interests have yet to receive.
+    pub(in crate::core) fn objects(&self, interests: &InterestTable) -> BTreeMap<u32, Vec<u32>> {
+        let mut objects = BTreeMap::<u32, Vec<u32>>::new();
+        for news in self.queues.values().flatten() {
+            if let UntoldNews::Object(object) = news.news {
+                for id in news.left.iter().filter_map(|&id| interests.still(Some(id))) {
+                    objects.entry(id).or_default().push(object);
+                }
+            }
+        }
+        objects
     }
 
     /// Returns the client whose turn it is.
@@ -125,6 +145,8 @@ impl LaterInterests {
 /// News that interests of a client have yet to receive, for checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingNews {
+    /// The number of the news.
+    pub number: u64,
     /// The client of the interests.
     pub client: u32,
     /// Their requests, in the order of their turns.

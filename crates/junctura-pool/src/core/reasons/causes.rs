@@ -169,12 +169,10 @@ impl PoolReasons<'_> {
     /// Clients whose follows have yet to receive objects before the pool ends.
     fn last_followers(&self, budget: &mut LookBudget) -> Vec<ReasonReference> {
         let asked = &self.exchange.asked;
-        let follows = self.drain.follows.iter().take(budget.left).inspect(|_| budget.spend(1));
-        let following = follows.filter_map(|follow| {
-            let id = asked.interests.still(Some(follow.interest))?;
-            asked.interests.following_ref(id).map(|following| following.client)
-        });
-        let clients: BTreeSet<u32> = following.collect();
+        let follows = self.drain.last_follows(&asked.interests).take(budget.left);
+        let follows = follows.inspect(|_| budget.spend(1));
+        let following = follows.filter_map(|(id, _)| asked.interests.following_ref(id));
+        let clients: BTreeSet<u32> = following.map(|following| following.client).collect();
         let reference = |client| on_client(asked.clients.client_reference(client));
         clients.into_iter().take(REFERENCES_MAX).map(reference).collect()
     }

@@ -349,3 +349,112 @@ fn of_very_many_undelivered_objects_some_are_named() {
     assert!(heard[0].starts_with("1: gap stopped n1 v2 n2 v3 "));
     assert_eq!(heard[1], "1: gap stopped and 2 more");
 }
+
+#[test]
+fn follows_that_have_yet_to_be_told_of_an_object_delay_the_end() {
+    for timeout in [None, Some(0)] {
+        let mut world = World::with(|config| config.told_at_once = 1);
+        let (p, c) = (world.join("p"), world.join("c"));
+        for number in 1..=40 {
+            world.follow(c, number, |follow| follow.window = 1);
+        }
+        world.offer(p, 1, "a", "", 0);
+        world.offer(p, 2, "b", "", 0);
+        drain(&mut world, p, 3, timeout);
+        if timeout.is_some() {
+            let left = world.core.ending().unwrap().as_ref().unwrap_err();
+            assert!(left.cause().contains("left: 79, "), "{left:?}");
+            assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 79);
+            continue;
+        }
+        assert_eq!(world.core.stat().draining.unwrap().undelivered, 79);
+        while world.core.is_delivering() {
+            assert_eq!(world.core.ending(), None);
+            world.pass(0);
+        }
+        assert_eq!(world.core.stat().draining.unwrap().undelivered, 40);
+        world.pass(9_999);
+        assert_eq!(world.core.ending(), None);
+        world.pass(1);
+        assert_eq!(world.core.ending(), Some(&Ok(())));
+        world.heard(c);
+        assert_eq!(tell_undelivered(&mut world.core, &mut world.fx), 40);
+        let gaps = world
+            .heard(c)
+            .iter()
+            .filter(|line| line.ends_with("gap stopped b v2"))
+            .count();
+        assert_eq!(gaps, 40);
+    }
+}
+
+#[test]
+fn very_many_follows_that_delay_the_end_are_found_and_given_up_in_turns() {
+    let mut world = World::with(|config| {
+        config.changed_at_once = 4;
+        config.leaving_at_once = 3;
+        config.due_at_once = 3;
+    });
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=10 {
+        world.follow(c, number, |follow| follow.window = 1);
+    }
+    world.offer(p, 1, "a", "", 0);
+    world.offer(p, 2, "b", "", 0);
+    drain(&mut world, p, 3, None);
+    world.follow(p, 4, |follow| follow.window = 1);
+    let undelivered = |world: &World| world.core.stat().draining.unwrap().undelivered;
+    let mut found = Vec::new();
+    while world.core.is_behind() {
+        found.push(undelivered(&world));
+        world.pass(0);
+    }
+    assert_eq!(found, [0, 3, 6, 9]);
+    assert_eq!(undelivered(&world), 10);
+    world.pass(10_000);
+    let mut turns = 0;
+    while world.core.ending().is_none() {
+        assert!(world.core.deadline().is_some_and(|at| at <= world.now));
+        world.pass(0);
+        turns += 1;
+    }
+    assert_eq!(turns, 3);
+}
+
+#[test]
+fn members_of_many_bundles_are_dropped_in_turns() {
+    let mut world = World::with(|config| (config.changed_at_once, config.leaving_at_once) = (4, 1));
+    let p = world.join("p");
+    for bundle in 1..=3 {
+        world.open(p, bundle, &format!("b{bundle}"), 10);
+        for member in 0..3 {
+            world.stage(p, 10 * bundle + member, bundle, &format!("n{bundle}{member}"), "x");
+        }
+    }
+    drain(&mut world, p, 9, None);
+    assert_eq!(
+        (world.core.stat().bundles.staged, world.core.stat().memory.used_bytes),
+        (0, 6)
+    );
+    while world.core.is_behind() {
+        world.pass(0);
+    }
+    assert_eq!(world.core.stat().memory.used_bytes, 0);
+}
+
+#[test]
+fn a_drain_without_time_answers_all_demands_and_names_all_follows() {
+    let mut world = World::with(|config| (config.changed_at_once, config.leaving_at_once) = (0, 1));
+    let (p, c) = follows_slowly(&mut world);
+    for number in 2..=5 {
+        world.demand(c, number, "name=absent", None);
+    }
+    world.heard(c);
+    drain(&mut world, p, 2, Some(0));
+    let left = world.core.ending().unwrap().as_ref().unwrap_err();
+    assert!(left.cause().contains("left: 2, c"), "{left:?}");
+    assert_eq!(
+        world.heard(c),
+        [2, 3, 4, 5].map(|number| format!("{number}: {REFUSED}"))
+    );
+}

@@ -87,7 +87,11 @@ impl Core {
                     .iter()
                     .map(|id| self.exchange.asked.interests.owed_len(id) as u64)
                     .sum(),
-                undelivered: self.drain.undelivered(&self.exchange.asked.interests),
+                undelivered: self
+                    .drain
+                    .last_follows(&self.exchange.asked.interests)
+                    .map(|(_, count)| count as u64)
+                    .sum(),
             }),
             named_requirements: self
                 .exchange

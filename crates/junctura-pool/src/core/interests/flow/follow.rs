@@ -86,6 +86,7 @@ impl Core {
             in_flight: 0,
             progress: 0,
             until_live: follow.until_live,
+            began_in_drain: self.drain.has_begun,
             first_phase: Some(beginning.first),
             live: beginning.live.into(),
         };

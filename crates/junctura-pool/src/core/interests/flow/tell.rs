@@ -26,6 +26,7 @@ pub fn pending_news(core: &Core) -> Vec<PendingNews> {
         let (object, event) = news.news.subject();
         let left = news.left.iter().rev();
         PendingNews {
+            number: news.number,
             client,
             requests: left
                 .filter_map(|&id| exchange.asked.interests.still(Some(id)).and_then(request))
@@ -189,7 +190,15 @@ impl ClientRequests {
         for interest in &left {
             self.interests.standing[interest.number as usize].untold += 1;
         }
-        self.untold.push(client, ClientNews { news, left, bytes });
+        self.untold.push(
+            client,
+            ClientNews {
+                news,
+                left,
+                bytes,
+                number: 0,
+            },
+        );
         None
     }
 
@@ -280,6 +289,13 @@ impl InterestTable {
     /// Whether an interest has yet to receive news.
     pub(in crate::core) fn is_behind(&self, id: u32) -> bool {
         self.standing[id as usize].untold > 0
+    }
+
+    /// Returns the number of objects that a follow has yet to receive: its queue, and news of visible objects.
+    pub(in crate::core) fn yet_to_receive(&self, id: u32) -> usize {
+        let untold = self.standing[id as usize].untold as usize;
+        self.following_ref(id)
+            .map_or(0, |following| following.queued() + untold)
     }
 
     fn is_subscribed(&self, id: u32, event: u32) -> bool {
