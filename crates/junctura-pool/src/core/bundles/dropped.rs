@@ -66,7 +66,7 @@ impl DroppedMembers {
         if !self.members.is_empty() {
             self.others.extend(std::mem::take(&mut self.members).into_entries());
             self.others
-                .sort_unstable_by(|(_, one), (_, next)| next.object.cmp(&one.object));
+                .sort_unstable_by_key(|(_, member)| std::cmp::Reverse(member.object));
         }
         self.others.pop()
     }

@@ -65,8 +65,8 @@ impl LastFollow {
 impl DrainState {
     /// Notes an interest if it is a follow that began before, and has objects to receive.
     pub(in crate::core) fn wait_for(&mut self, interests: &InterestTable, id: u32) {
-        let plain = |one: &&FollowInterest| one.requirement.is_none() && !one.began_in_drain;
-        if interests.following_ref(id).filter(plain).is_some() {
+        let is_plain = |one: &FollowInterest| one.requirement.is_none() && !one.began_in_drain;
+        if interests.following_ref(id).is_some_and(is_plain) {
             let last = LastFollow::of(interests, interests.refer(id), self.began);
             self.follows.extend(last);
         }
