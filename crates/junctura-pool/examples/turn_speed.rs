@@ -352,6 +352,8 @@ fn measure(what: &str, count: usize) -> Result<LongestTurns> {
 }
 
 fn main() -> ExitCode {
+    // As `junctura pool serve` does.
+    junctura_transport::join_small_blocks_at_once();
     let mut arguments = std::env::args().skip(1);
     let what = arguments.next().unwrap_or_else(|| "list".to_owned());
     let count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(100_000);

@@ -19,6 +19,7 @@ mod buffers;
 mod carrier;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod heap;
 #[cfg(feature = "conformance")]
 pub mod hostile;
 mod listening;
@@ -32,6 +33,7 @@ mod waiting;
 pub use buffers::inbox::Inbox;
 pub use buffers::outbox::Outbox;
 pub use carrier::{Carrier, PeerCredentials, ReceiveResult, SendResult};
+pub use heap::join_small_blocks_at_once;
 pub use listening::address::{ServerAddress, ServerName};
 pub use listening::listener::ServerListener;
 pub use listening::served::{is_served, served_in};

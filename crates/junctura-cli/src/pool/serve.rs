@@ -11,7 +11,7 @@ use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{PoolConfig, SpillConfig};
 use junctura_terminal::interrupt::survive_file_limit;
 use junctura_terminal::size;
-use junctura_transport::ServerAddress;
+use junctura_transport::{ServerAddress, join_small_blocks_at_once};
 
 use crate::admin::doctor;
 use crate::admin::security;
@@ -124,6 +124,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     if let Some(url) = &arguments.upstream {
         return arguments.serve_upstream(url);
     }
+    join_small_blocks_at_once();
     let (address, endpoints) = arguments.addresses()?;
     open_many_files();
     survive_file_limit()?;
