@@ -33,6 +33,8 @@ pub(in crate::core) struct DrainState {
     pub(in crate::core) ending: Option<Result<()>>,
     /// The follows that the end waits for.
     pub(in crate::core) follows: Vec<LastFollow>,
+    /// The follows that it no longer waits for, since their readers released nothing.
+    pub(in crate::core) stalled: Vec<LastFollow>,
 }
 
 /// A follow without a requirement that had objects to receive when the drain began.
@@ -77,8 +79,14 @@ impl DrainState {
     /// Forgets the follows that no longer delay the end. This happens before an event, so that what the event delivers
     /// is sent before the end.
     pub(in crate::core) fn forget_follows(&mut self, interests: &InterestTable, now: Nanoseconds) {
-        self.follows
-            .retain(|follow| follow.until(interests).is_some_and(|until| until > now));
+        let (stalled, until) = (&mut self.stalled, |follow: &LastFollow| follow.until(interests));
+        self.follows.retain(|follow| {
+            let waits = until(follow).is_some_and(|until| until > now);
+            if !waits && until(follow).is_some() {
+                stalled.push(*follow);
+            }
+            waits
+        });
     }
 
     /// Returns the number of objects that the follows have yet to receive.

@@ -167,10 +167,12 @@ impl Core {
         if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
-        let follows = std::mem::take(&mut drain.follows);
+        let mut follows = std::mem::take(&mut drain.follows);
+        follows.append(&mut drain.stalled);
+        let code = if is_late { Code::Timeout } else { Code::Gone };
         let ending = drain
             .ending
-            .get_or_insert_with(|| self.exchange.asked.what_is_left(&follows).map_or(Ok(()), Err))
+            .get_or_insert_with(|| self.exchange.asked.what_is_left(&follows, code).map_or(Ok(()), Err))
             .clone();
         for (client, request) in std::mem::take(&mut drain.askers).into_keys() {
             self.exchange.asked.settle(client, request);
@@ -222,8 +224,8 @@ impl ClientRequests {
         self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
     }
 
-    /// Describes what requirements are owed, and what these follows have yet to receive; `None`: nothing.
-    fn what_is_left(&self, follows: &[LastFollow]) -> Option<Error> {
+    /// Describes what requirements are owed, and what these follows have yet to receive, as an error with this code; `None`: nothing.
+    fn what_is_left(&self, follows: &[LastFollow], code: Code) -> Option<Error> {
         let requirements = self.interests.requirements.iter().map(|id| (id, self.still_owed(id)));
         let queued = |id: u32| (id, self.interests.following_ref(id).map_or(0, FollowInterest::queued));
         let follows = follows
@@ -243,7 +245,7 @@ impl ClientRequests {
             who.push(format!("and {} other interests", owing.len() - NAMED_MAX));
         }
         let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
-        Some(Error::new(Code::Timeout, "pool", cause))
+        Some(Error::new(code, "pool", cause))
     }
 }
 
