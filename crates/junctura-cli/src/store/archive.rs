@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
+use junctura_model::command::shell_word;
 use junctura_store::{Store, StoreLayout, StoreWriter};
 use junctura_terminal::interrupt::InterruptFlag;
 
@@ -45,7 +46,7 @@ pub(crate) struct ArchiveArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &ArchiveArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
-    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
+    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes()).of_files(arguments.files.count());
     let store = arguments.open()?;
     let mut goal = ArchiveStore {
         writer: store.writer()?,
@@ -128,6 +129,10 @@ impl FileTarget for ArchiveStore {
         Ok(self.store.schemas().to_vec())
     }
 
+    fn schema_command(&self, file: &str) -> String {
+        format!("`junctura schema set {} --store URL` adds it", shell_word(file))
+    }
+
     fn take(
         &mut self,
         place: &InputPosition,
@@ -153,6 +158,10 @@ impl FileTarget for ArchiveStore {
 
     fn failed(&mut self, error: Error) -> Result<()> {
         self.tally.failed(error)
+    }
+
+    fn file_failed(&mut self, error: Error) -> Result<()> {
+        self.tally.file_failed(error)
     }
 
     fn show(&mut self, position: u64) {
