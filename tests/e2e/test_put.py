@@ -243,8 +243,10 @@ def test_a_file_that_fails_keeps_no_other_from_the_pool(shell: Shell, file: Path
 
 def test_the_schema_that_applied_is_shown(shell: Shell, file: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"text")
-    assert shell.text("put", "--verbose", tmp_path / "a.txt", "--schema", "free").splitlines()[0].endswith(
-        " {space=default}{}{name=a.txt} (schema free)"
+    assert (
+        shell.text("put", "--verbose", tmp_path / "a.txt", "--schema", "free")
+        .splitlines()[0]
+        .endswith(" {space=default}{}{name=a.txt} (schema free)")
     )
     assert {one.get("schema") for one in shell.documents("put", "--json", file)[:-1]} == {"mars"}
     said = shell.error(2, "put", tmp_path / "a.txt", "--set", "step=six")

@@ -92,8 +92,8 @@ def faults(mistake: Mistake, found: Outcome) -> list[str]:
 
 
 def proposed_commands(message: str) -> list[str]:
-    """The commands between backticks: without names in capital letters, which stand for values, without servers, and without the
-    names of commands in place of one that does not exist.
+    """The commands between backticks: without names in capital letters, which stand for values, without servers, and
+    without the names of commands in place of one that does not exist.
     """
     if "unrecognized subcommand" in message:
         return []

@@ -35,7 +35,7 @@ fn must_be_private(path: &Path) -> Result<()> {
     let metadata = std::fs::metadata(path).map_err(|error| {
         let error = Error::new(Code::NotFound, path.display().to_string(), error.to_string());
         let folder = path.parent().unwrap_or(path).display().to_string();
-        made_by(&error, &format!("cert {}", shell_word(&folder)))
+        made_by(&error, &format!("cert {} --host HOST", shell_word(&folder)))
     })?;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {

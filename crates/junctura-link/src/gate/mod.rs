@@ -96,7 +96,7 @@ impl GateOptions {
     fn check(&self, addresses: &[SocketAddr]) -> Result<()> {
         let beyond = addresses.iter().any(|address| !address.ip().is_loopback());
         if beyond && (self.tls.is_none() || self.tokens.is_none()) {
-            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert FOLDER` and \
+            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert FOLDER --host HOST` and \
                          `junctura token make FOLDER --for NAME` make what is needed";
             return Err(Error::new(Code::Denied, self.endpoint.to_string(), cause));
         }

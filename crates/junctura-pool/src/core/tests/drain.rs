@@ -277,8 +277,8 @@ fn a_requirement_that_is_stuck_earlier_shortens_the_time_of_follows() {
 #[test]
 fn a_stalled_reader_that_continues_before_the_end_loses_nothing() {
     let mut world = World::new();
-    let (p, c) = (world.join("p"), world.join("c"));
-    world.require(p, 5, "name=a", false);
+    let (p, c, r) = (world.join("p"), world.join("c"), world.join("r"));
+    world.require(r, 1, "name=a", false);
     world.follow(c, 1, |follow| follow.window = 1);
     for name in ["a", "b", "d"] {
         world.offer(p, 1, name, "", 0);
@@ -288,7 +288,8 @@ fn a_stalled_reader_that_continues_before_the_end_loses_nothing() {
     assert!(world.core.ending().is_none());
     world.release(c, 1);
     world.release(c, 2);
-    world.ask(p, 6, Request::Cancel(5));
+    world.leave(r);
+    world.pass(0);
     assert_eq!(world.core.ending(), Some(&Ok(())));
 }
 
