@@ -301,7 +301,9 @@ mod tests {
         let parts = joined.split("`junctura ").skip(1);
         let ended = parts.filter_map(|part| part.split_once('`').map(|(command, _)| command.to_owned()));
         // Some are composed of parts.
-        ended.filter(|command| !command.contains('\n') && !command.starts_with('{')).collect()
+        ended
+            .filter(|command| !command.contains('\n') && !command.starts_with('{'))
+            .collect()
     }
 
     /// Why a command is no command line: with values in place of `{…}` and of names in capital letters.

@@ -46,7 +46,7 @@ pub(crate) struct ArchiveArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &ArchiveArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
-    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes()).of_files(arguments.files.count());
+    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
     let store = arguments.open()?;
     let mut goal = ArchiveStore {
         writer: store.writer()?,
@@ -158,10 +158,6 @@ impl FileTarget for ArchiveStore {
 
     fn failed(&mut self, error: Error) -> Result<()> {
         self.tally.failed(error)
-    }
-
-    fn file_failed(&mut self, error: Error) -> Result<()> {
-        self.tally.file_failed(error)
     }
 
     fn show(&mut self, position: u64) {

@@ -45,7 +45,7 @@ const OF_ONE_FILE: [Code; 8] = [
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TellArguments {
     /// Continue after a damaged message, and after an object that is refused; the exit status still reports it. Without this option
-    /// only other files are still read
+    /// `put` only reads the other files
     #[arg(long)]
     keep_going: bool,
     /// Print version, key and schema of each object once it is visible
