@@ -237,6 +237,10 @@ def test_a_file_that_fails_keeps_no_other_from_the_pool(shell: Shell, file: Path
     damaged.write_bytes(b"GRIB" + bytes([0, 0, 0, 2]) + bytes(100))
     said = shell.error(1, "put", tmp_path / "b", damaged, file, "--schema", "free", "--set", "name=b", "--strict")
     assert "AlreadyExists" in said
+    # A store has all files of a command, or none.
+    archive = ("store", "archive", "--create", "--store", tmp_path / "store", "--schema", "free")
+    assert "missing: No such file" in shell.error(1, *archive, *files[:3])
+    assert shell.text("ls", "--store", tmp_path / "store", "--count") == "0\n"
     # One file alone ends with its error.
     assert "failed in all" not in shell.error(1, "put", "--schema", "free", tmp_path / "missing")
 
