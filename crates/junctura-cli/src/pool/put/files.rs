@@ -173,7 +173,7 @@ impl FilesArguments {
     /// # Errors
     /// Errors of the files and of the destination.
     pub(crate) fn read<G: FileTarget>(&self, goal: &mut G, interrupt: &InterruptFlag) -> Result<()> {
-        must_be_distinct(&self.set, |name| name.to_owned())?;
+        must_be_distinct(&self.set, str::to_owned)?;
         let mut before = 0;
         for path in &self.files {
             match InputSource::open(path, interrupt) {
