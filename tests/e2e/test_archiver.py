@@ -289,7 +289,7 @@ def test_an_array_in_pieces_is_archived_whole(shell: Shell, store: Path, pool: j
 def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(junctura.Schema.builtin("free").to_yaml().replace("name: free", "name: other"))
-    bare.serve("--schema", str(other))
+    bare.serve("--schema", "free", "--schema", str(other))
     bare.run("store", "create", "--store", tmp_path / "without", "--quiet")
     bare.run("store", "create", "--store", tmp_path / "with", "--schema", other, "--quiet")
     url = f"unix:{bare.folder}/junctura/test.sock"
@@ -306,6 +306,43 @@ def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: 
         )
     [found] = junctura.Store(tmp_path / "with").list("")
     assert found.read() == b"kept"
+
+
+def test_a_store_that_lacks_the_schema_of_the_pool_is_named_at_the_start(bare: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    text = junctura.Schema.builtin("free").to_yaml().replace("name: free", "name: other")
+    other.write_text(text)
+    bare.serve("--schema", str(other))
+    store = tmp_path / "store"
+    bare.run("store", "create", "--store", store, "--quiet")
+    # There is no object yet, and the archiver would run until it is stopped.
+    archiver = ("store", "archiver", "--pool", "unix:test", "*", "--store", store)
+    said = bare.error(3, *archiver)
+    assert "schema other: the store has no such schema" in said
+    show, add = "junctura schema show other --pool unix:test", f"junctura schema set other.yaml --store {store}"
+    assert f"`{show} > other.yaml`, then `{add}`, adds it" in said
+    (tmp_path / "other.yaml").write_text(bare.text(*show.split()[1:]))
+    bare.run(*add.replace("other.yaml", str(tmp_path / "other.yaml")).split()[1:])
+    assert bare.text(*archiver, "--until-live") == "0 objects, 0 B\n"
+    # A requirement of an archiver that did not begin retains nothing.
+    assert bare.stat()["named_requirements"] == []
+
+
+def test_an_array_whose_schema_has_no_place_for_its_type_is_named(bare: Shell, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.yaml"
+    key = "key: {dataset: [], collocation: [], element: [step]}"
+    plain.write_text(f"name: plain\n{key}\nattributes:\n  step: {{type: integer}}\n  dtype: {{type: string}}\n")
+    bare.serve("--schema", str(plain))
+    store = tmp_path / "store"
+    bare.run("store", "create", "--store", store, "--schema", plain, "--quiet")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
+        for step in range(2):
+            for rank in range(2):
+                pool.offer_piece(np.zeros((2, 3)), "shape=4x3 grid=2x1", rank, step=step)
+        archiver = ("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live")
+        said = bare.run(*archiver).stderr.decode()
+    assert said.count("schema plain declares no attribute shape: arrays are kept as bytes") == 1
+    assert "add `shape: {type: list of integer}`" in said
 
 
 def test_one_object_that_cannot_be_archived_keeps_no_other_from_it(bare: Shell, tmp_path: Path) -> None:

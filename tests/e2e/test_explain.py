@@ -379,6 +379,27 @@ def test_a_withdrawal_waits_for_what_is_owed(served: Shell, join: Open, beside: 
     assert codes(served) == [("model", "withdraw", "owed")]
 
 
+def test_a_withdrawal_waits_for_a_group(served: Shell, join: Open, beside: Callable[..., Any]) -> None:
+    served.run("pool", "require", "name=a/b", "--name", "workers", "--group")
+    model, worker = join("model"), join("worker")
+    for name in "ab":
+        model.offer(b"payload", name=name)
+    beside(model.withdraw, A)
+    waiting(join("observer"), 1)
+    waits = (
+        "model (pid N): withdraw {space=default}{}{name=a}, waits TIME\n"
+        "  members of groups have yet to receive and release objects\n"
+        "  - group workers: owed 2 objects, 14 B; "
+    )
+    assert explain(served) == waits + "it has no members; no release for TIME\n"
+    with worker.follow(group="workers", window=1) as tasks:
+        held = next(tasks)
+        assert explain(served) == waits + (
+            "its member is worker (pid N); 1 delivered and not released; no release for TIME\n"
+        )
+        held.release()
+
+
 def test_a_stop_waits_for_what_is_owed(served: Shell, join: Open, beside: Callable[..., Any]) -> None:
     model = join("model")
     model.require("name=a", name="archive")

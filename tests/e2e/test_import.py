@@ -113,7 +113,7 @@ def test_bytes_that_cannot_be_read_are_named(bare: Shell, listing: Listing, comm
 def test_ctrl_c_ends_the_listing_too(bare: Shell, listing: Listing, command: list[str]) -> None:
     listing.says(SCHEMA, listing.field(0, 3, step="6"), then="exec sleep 60")
     running = bare.start(*command, "--every", "1", "--verbose")
-    assert running.line() == "1 {class=rd,stream=efov}{type=pf}{step=6,param=130}"
+    assert running.line() == "1 {class=rd,stream=efov}{type=pf}{step=6,param=130} (schema fdb)"
     # A terminal sends it to both.
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     for process in [running.pid, *map(int, children)]:

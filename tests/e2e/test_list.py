@@ -271,3 +271,17 @@ def test_a_tree_is_in_the_order_of_the_types(bare: Shell, tmp_path: Path, option
     assert tree.count("level=0/9.5/10" if not options else "level=9.5  ") == 4
     branches = [document["collocation"] for document in bare.documents("ls", "--tree", "--json", *options)]
     assert branches == ["step=3", "step=20", "step=100", "step=1"]
+
+
+def test_objects_of_several_schemas_have_readable_columns(bare: Shell, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        key = "key: {dataset: [], collocation: [], element: [step]}"
+        text = f"name: {name}\n{key}\nattributes:\n  step: {{type: integer}}\n  {name}: {{type: string}}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    bare.serve("--schema", str(tmp_path / "one.yaml"), "--schema", str(tmp_path / "two.yaml"))
+    for step, name in ((1, "one"), (2, "two"), (3, "one"), (10, "two")):
+        bare.run("put", "-", "--quiet", "--schema", name, "--set", f"step={step}", stdin=b"x")
+    assert bare.text("ls") == "step  size\n   1   1 B\n   3   1 B\n\nstep  size\n   2   1 B\n  10   1 B\n"
+    assert bare.text("ls", "--sort", "step") == (
+        "schema  step  size\none        1   1 B\ntwo        2   1 B\none        3   1 B\ntwo       10   1 B\n"
+    )

@@ -220,3 +220,79 @@ def test_a_wait_for_memory_is_reported_with_its_cause_and_its_remedy(bare: Shell
     bare.run("pool", "withdraw-all", "name=a")
     status, out, said = put.end()
     assert (status, said) == (0, "") and out.startswith("1 object, ")
+
+
+def test_a_file_that_fails_keeps_no_other_from_the_pool(shell: Shell, file: Path, tmp_path: Path) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        (tmp_path / name).write_bytes(name.encode())
+    files = [tmp_path / "a", tmp_path / "missing", tmp_path / "b", tmp_path, tmp_path / "c"]
+    said = shell.error(1, "put", "--schema", "free", *files)
+    assert f"{tmp_path}/missing: No such file" in said
+    assert f"{tmp_path}: is a directory" in said
+    assert "(2 failed in all, 3 are there)" in said
+    assert [entry["attributes"]["name"] for entry in shell.documents("ls", "--json")] == ["a", "b", "c"]
+    # The first error decides: a key that is taken, then a damaged file.
+    damaged = tmp_path / "damaged.grib"
+    damaged.write_bytes(b"GRIB" + bytes([0, 0, 0, 2]) + bytes(100))
+    said = shell.error(1, "put", tmp_path / "b", damaged, file, "--schema", "free", "--set", "name=b", "--strict")
+    assert "AlreadyExists" in said
+    # A store has all files of a command, or none.
+    archive = ("store", "archive", "--create", "--store", tmp_path / "store", "--schema", "free")
+    assert "missing: No such file" in shell.error(1, *archive, *files[:3])
+    assert shell.text("ls", "--store", tmp_path / "store", "--count") == "0\n"
+    # One file alone ends with its error.
+    assert "failed in all" not in shell.error(1, "put", "--schema", "free", tmp_path / "missing")
+
+
+def test_the_schema_that_applied_is_shown(shell: Shell, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"text")
+    assert (
+        shell.text("put", "--verbose", tmp_path / "a.txt", "--schema", "free")
+        .splitlines()[0]
+        .endswith(" {space=default}{}{name=a.txt} (schema free)")
+    )
+    assert {one.get("schema") for one in shell.documents("put", "--json", file)[:-1]} == {"mars"}
+    said = shell.error(2, "put", tmp_path / "a.txt", "--set", "step=six")
+    assert '"six" is no step' in said
+    assert "the schema is mars, the default of the pool" in said
+    said = shell.error(2, "put", tmp_path / "a.txt")
+    assert said.count("any attributes may be given") == 1
+    assert "the schema is mars, the default of the pool; " in said
+    assert "; with --schema free any attributes may be given" in said
+    store = tmp_path / "store"
+    said = shell.error(2, "store", "archive", "--create", "--store", store, tmp_path / "a.txt", "--set", "step=six")
+    assert "the schema is mars, the first one, since --schema names none" in said
+
+
+def test_a_schema_can_be_named_by_its_file(shell: Shell, tmp_path: Path) -> None:
+    schema = tmp_path / "runs.yaml"
+    key = "key: {dataset: [], collocation: [], element: [run]}"
+    schema.write_text(f"name: runs\n{key}\nattributes:\n  run: {{type: integer}}\n")
+    (tmp_path / "a").write_bytes(b"text")
+    store = tmp_path / "store"
+    shell.run("store", "create", "--store", store, "--quiet")
+    archive = ("store", "archive", "--store", store, tmp_path / "a", "--set", "run=1", "--schema")
+    said = shell.error(3, *archive, schema)
+    add = f"junctura schema set {schema} --store {store}"
+    assert f"schema runs of {schema}: the schema is not there yet; `{add}` adds it" in said
+    shell.run(*add.split()[1:])
+    assert shell.text(*archive, schema).startswith("1 object, ")
+    schema.write_text(schema.read_text() + "  owner: {type: string}\n")
+    assert "the schema of this name differs (attribute owner: here, but not there)" in shell.error(2, *archive, schema)
+    said = shell.error(3, "put", tmp_path / "a", "--schema", schema)
+    assert f"`junctura pool serve --schema {schema}`" in said
+
+
+def test_an_attribute_is_set_once_and_is_no_option(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"text")
+    put = ("put", tmp_path / "a", "--schema", "free", "--set")
+    said = shell.error(2, *put, "name=a", "--set", "name=b")
+    assert "InvalidArgument: name: the attribute is given twice: --set name=a and --set name=b" in said
+    said = shell.error(2, "put", tmp_path / "a", "--set", "levelist=1", "--set", "level=2")
+    assert "the attribute is given twice: --set levelist=1 and --set level=2" in said
+    assert "the name before = is missing" in shell.error(2, *put, "=b")
+    assert "there is no value: NAME=VALUE is expected, such as a=1" in shell.error(2, *put, "a")
+    said = shell.run(*put, "retenton=archived").stderr.decode()
+    assert "--set retenton=archived adds an attribute to the object; --retention is an option of its own" in said
+    assert shell.documents("ls", "--json")[0]["attributes"]["retenton"] == "archived"

@@ -58,7 +58,7 @@ def test_what_is_owed_is_received_first(bare: Shell) -> None:
     stop = bare.start("pool", "stop")
     wait_for_the_drain(pool)
     assert bare.stat()["draining"] == {"owed": 1, "undelivered": 0}
-    assert "1 still owed" in bare.text("pool", "stat")
+    assert "still to be received: 1 by requirements, 0 by follows" in bare.text("pool", "stat")
     assert "draining" in bare.error(5, "ls")
     with pytest.raises(junctura.Closed):
         pool.offer(b"", name="b")
@@ -71,14 +71,13 @@ def test_what_is_owed_is_received_first(bare: Shell) -> None:
 def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) -> None:
     server, _pool, _requirement = owing(bare)
     said = bare.error(4, "pool", "stop", "--timeout", "20ms")
-    assert "the server has ended at the end of 20ms (--timeout), and objects that were not received are lost" in said
-    assert "left: 1, " in said
+    assert "the server has ended after 20ms (--timeout), and 1 object was not received and is lost: " in said
     code, _, said = server.end()
     assert code == 0
     assert "left: 1, " in said
     server, _pool, _requirement = owing(bare)
     said = bare.run("pool", "stop", "--now").stderr.decode()
-    assert "left: 1, " in said
+    assert "1 object was not received and is lost: " in said
     assert "has ended" in said
     assert server.end()[0] == 0
 
@@ -90,10 +89,10 @@ def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
     put(bare, "a")
     stop = bare.start("pool", "stop")
     said = stop.said()
-    assert "drains, and waits until consumers have released " in said
-    assert "1 of group workers, which has no members" in said
-    assert "1 of requirement viewer, which nothing reads" in said
-    assert said.endswith("; --now ends it")
+    assert "drains until consumers have received 2 objects: " in said
+    assert "1 for group workers (it has no members)" in said
+    assert "1 for requirement viewer (no client reads it)" in said
+    assert said.endswith("; --now ends it at once, and they are lost")
     bare.run("pool", "stop", "--now")
     assert stop.end()[0] == 4
     assert server.end()[0] == 0
@@ -107,7 +106,7 @@ def test_a_reader_that_is_owed_something_can_connect_while_it_drains(bare: Shell
     put(bare, "b")
     with connect(bare) as pool:
         stop = bare.start("pool", "stop")
-        assert "2 of group workers, which has no members" in stop.said()
+        assert "2 for group workers (it has no members)" in stop.said()
         wait_for_the_drain(pool)
     # Whoever wants anything else is refused.
     assert "draining" in bare.error(5, "ls")
@@ -148,8 +147,10 @@ def test_a_follow_that_reads_nothing_is_not_waited_for_and_reports_what_it_misse
             put(bare, name)
         with next(follow) as first:
             assert first["name"] == "a"
-            stop = bare.run("pool", "stop").stderr.decode()
-        assert "has ended" in stop
+            stop = bare.error(3, "pool", "stop")
+        assert "Gone: " in stop
+        assert "the server has ended, and 2 objects were not received and are lost: " in stop
+        assert 'follows "" (2)' in stop
         gap = next(follow)
         assert isinstance(gap, junctura.Gap)
         assert gap.reason == "stopped"
@@ -169,7 +170,7 @@ def test_a_stop_names_the_follows_that_it_waits_for_and_a_time_ends_the_wait(bar
             put(bare, name)
         with next(follow):
             stop = bare.start("pool", "stop", "--timeout", "2s")
-            assert "released 2 of follows; after 2s it ends" in stop.said()
+            assert "received 2 objects: 2 for follows; after 2s the server ends, and they are lost" in stop.said()
             code, _, said = stop.end()
     assert code == 4
     assert 'follows "" (2)' in said

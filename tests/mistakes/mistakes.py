@@ -91,6 +91,16 @@ def faults(mistake: Mistake, found: Outcome) -> list[str]:
     return wrong
 
 
+def proposed_commands(message: str) -> list[str]:
+    """The commands between backticks: without names in capital letters, which stand for values, without servers, and
+    without the names of commands in place of one that does not exist.
+    """
+    if "unrecognized subcommand" in message:
+        return []
+    found = re.findall(r"`(junctura [^`]+)`", message)
+    return [command for command in found if not re.search(r"\b[A-Z]{3,}\b| serve\b", command)]
+
+
 def _has(mistake: Mistake, part: str, message: str) -> bool:
     words = str(mistake.said.get(part) or "")
     return bool(words) and words in message

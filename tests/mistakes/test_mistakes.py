@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mistaken_surroundings import Surroundings
-from mistakes import Mistake, all_mistakes, faults, outcome
+from mistakes import Mistake, all_mistakes, faults, outcome, proposed_commands
 
 COUNT_MIN = 100
 
@@ -22,10 +22,26 @@ def around() -> Iterator[Surroundings]:
         yield around
 
 
+@pytest.fixture(scope="module")
+def beside() -> Iterator[Surroundings]:
+    """The same again, for commands that change something."""
+    with Surroundings() as beside:
+        yield beside
+
+
 @pytest.mark.parametrize("mistake", all_mistakes(), ids=lambda mistake: mistake.name)
 def test_a_message_helps(mistake: Mistake, around: Surroundings) -> None:
     found = outcome(mistake, around)
     assert not faults(mistake, found), found.message
+
+
+@pytest.mark.parametrize(
+    "mistake", [mistake for mistake in all_mistakes() if mistake.table == "shell"], ids=lambda mistake: mistake.name
+)
+def test_a_command_that_a_message_proposes_runs(mistake: Mistake, around: Surroundings, beside: Surroundings) -> None:
+    for command in proposed_commands(outcome(mistake, around).message):
+        done = beside.shell(command, beside.folder)
+        assert done.returncode != 2, f"{command}: {done.stderr}"
 
 
 def test_the_tables_are_complete() -> None:

@@ -296,7 +296,7 @@ def test_a_model_runs_again_when_its_keys_are_free(tmp_path: Path) -> None:
         run()
         with pool.require("", name="archive") as archive:
             assert pool.withdraw_all("step>0", force=True) == 2
-            with pytest.raises(junctura.AlreadyExists, match="withdraw --forget"):
+            with pytest.raises(junctura.AlreadyExists, match="--forget"):
                 pool.offer(b"a field", run="a", step=1)
             # The call waits for owed objects, and forgets nothing before.
             with pytest.raises(junctura.Timeout):

@@ -23,7 +23,8 @@ pub(crate) fn pair(text: &str) -> std::result::Result<AttributePair, String> {
             name: name.trim().to_owned(),
             value: value.to_owned(),
         }),
-        _ => Err("NAME=VALUE is expected".to_owned()),
+        Some(_) => Err("the name before = is missing: NAME=VALUE is expected".to_owned()),
+        None => Err(format!("there is no value: NAME=VALUE is expected, such as {text}=1")),
     }
 }
 
@@ -180,7 +181,13 @@ mod tests {
         let read = pair("note=a=b").unwrap();
         assert_eq!((read.name.as_str(), read.value.as_str()), ("note", "a=b"));
         assert_eq!(pair("empty=").unwrap().value, "");
-        assert!(pair("=x").is_err());
-        assert!(pair("x").is_err());
+        assert_eq!(
+            pair("=x").unwrap_err(),
+            "the name before = is missing: NAME=VALUE is expected"
+        );
+        assert_eq!(
+            pair("x").unwrap_err(),
+            "there is no value: NAME=VALUE is expected, such as x=1"
+        );
     }
 }

@@ -3,6 +3,8 @@
 use junctura::{Code, Result};
 use junctura_terminal::visible::shortened;
 
+use crate::commands::complete;
+
 /// Meanings of the exit statuses, for every help text.
 pub(crate) const STATUSES: &str =
     "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
@@ -17,7 +19,9 @@ Is something wrong with this machine? `junctura doctor` looks.";
 
 /// Prints an error, if there is one, and returns its exit status.
 pub(crate) fn status(outcome: Result<()>) -> u8 {
-    let Err(error) = outcome else { return 0 };
+    let Err(error) = outcome.map_err(complete) else {
+        return 0;
+    };
     say!("junctura: {}", shortened(&error.to_string()));
     match error.code() {
         Code::NotFound | Code::Gone | Code::NotWanted => 3,

@@ -11,6 +11,7 @@ extern crate junctura_terminal;
 mod absent;
 mod admin;
 mod attributes;
+mod commands;
 mod config;
 mod exit;
 mod json;
@@ -213,6 +214,8 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<u8> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn each(command: &clap::Command, look: &mut dyn FnMut(&clap::Command)) {
@@ -249,6 +252,80 @@ mod tests {
             let is_told = part.has_subcommands() || help.contains("Exit status: 0 done");
             assert!(is_told, "{}: no exit statuses", part.get_name());
         });
+    }
+
+    #[test]
+    fn commands_that_messages_propose_are_complete() {
+        let mut proposed = Vec::new();
+        each_source(
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
+            &mut |file, text| {
+                proposed.extend(commands_of(&text).into_iter().map(|command| (file.to_owned(), command)));
+            },
+        );
+        assert!(proposed.len() > 30, "{proposed:?}");
+        let refused: Vec<_> = proposed
+            .iter()
+            .filter_map(|(file, line)| refusal(line).map(|why| format!("{file}: {line}: {why}")))
+            .collect();
+        assert!(refused.is_empty(), "{refused:#?}");
+    }
+
+    /// Calls `look` with all sources below a folder, without their comments.
+    fn each_source(folder: &Path, look: &mut dyn FnMut(&str, String)) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                if !["tests", "benches", "examples", "target"].contains(&name) {
+                    each_source(&path, look);
+                }
+            } else if name.ends_with(".rs") && name != "tests.rs" {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+                let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                look(name, lines.map(|line| line.to_owned() + "\n").collect());
+            }
+        }
+    }
+
+    /// Returns the commands between backticks.
+    fn commands_of(code: &str) -> Vec<String> {
+        let mut joined = String::new();
+        for line in code.lines() {
+            match line.strip_suffix('\\') {
+                Some(begun) => joined.push_str(begun.trim_start()),
+                None => joined.extend([line.trim_start(), "\n"]),
+            }
+        }
+        let parts = joined.split("`junctura ").skip(1);
+        let ended = parts.filter_map(|part| part.split_once('`').map(|(command, _)| command.to_owned()));
+        // Some are composed of parts.
+        ended
+            .filter(|command| !command.contains('\n') && !command.starts_with('{'))
+            .collect()
+    }
+
+    /// Why a command is no command line: with values in place of `{…}` and of names in capital letters.
+    fn refusal(line: &str) -> Option<String> {
+        let mut words = vec!["junctura".to_owned()];
+        let line = line.split(" > ").next().unwrap_or_default();
+        for word in line.split_whitespace() {
+            let value = match word {
+                "SELECTOR" => "name=a",
+                "SIZE" => "1MiB",
+                "TIME" => "1s",
+                _ if word.contains('{') => "x",
+                _ => word,
+            };
+            words.push(value.to_owned());
+        }
+        let error = CommandArguments::command().try_get_matches_from(words).err()?;
+        let of_value = [
+            clap::error::ErrorKind::InvalidValue,
+            clap::error::ErrorKind::ValueValidation,
+        ];
+        (!of_value.contains(&error.kind())).then(|| error.to_string())
     }
 
     #[test]

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Code, Error, Pool, PoolBuilder, Result};
+use junctura_model::command::shell_word;
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::progress::SlowWork;
 
 use crate::absent::{open_served, open_when_served};
+use crate::commands::note_pool;
 use crate::pool::beside::within;
 
 /// How long the connection may take with a shorter timeout, which is one for objects.
@@ -170,19 +172,22 @@ impl PoolArguments {
         let left = deadline.saturating_duration_since(Instant::now()).max(CONNECT_MIN);
         let opened = within(left, move || builder.open())?;
         opened.ok_or_else(|| {
-            let cause = "the server did not answer in time; `junctura doctor --pool` examines it";
+            let url = shell_word(&self.pool);
+            let cause = format!("the server did not answer in time; `junctura doctor --pool {url}` examines it");
             Error::new(Code::Timeout, self.pool.as_str(), cause)
         })
     }
 
     /// Returns a builder for a pool that is served.
     pub(crate) fn reader(&self, name: &str) -> PoolBuilder {
+        note_pool(&self.pool);
         Pool::builder().url(&self.pool).name(self.client.or(name))
     }
 }
 
 /// Returns a builder for the pool at a URL; a server of `unix:NAME` is started if none runs.
 pub(crate) fn builder(url: &str) -> PoolBuilder {
+    note_pool(url);
     Pool::builder()
         .url(url)
         .start(url.starts_with("unix:") && !url.contains('@') && !url.contains('/'))

@@ -205,6 +205,13 @@ impl Error {
         self
     }
 
+    /// Replaces the cause.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<String>) -> Error {
+        self.0.cause = without_system_number(cause.into());
+        self
+    }
+
     /// Returns the kind of error.
     #[must_use]
     pub fn code(&self) -> Code {

@@ -3,6 +3,7 @@
 //! All code here is pure: no clock, files, threads or sockets. A function returns the same result on the server, in
 //! every client and in every language. Invalid external input causes an error with a reason, never a panic.
 
+pub mod command;
 mod described;
 pub mod error;
 mod given;

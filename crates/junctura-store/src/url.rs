@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use junctura_model::command::shell_word;
 use junctura_model::{Code, Error, Result};
 
 use crate::log::Commits;
@@ -206,7 +207,12 @@ impl StoreUrl {
             Self::Memory(name) => format!("memory:{name}"),
             Self::S3(bucket) => format!("s3://{}/{}", bucket.name, bucket.prefix),
         };
-        let cause = "there is no store here; `junctura store create` and `Store.create` create one";
+        let url = match self {
+            Self::Folder(..) => place.as_str(),
+            _ => "URL",
+        };
+        let create = format!("`junctura store create --store {}`", shell_word(url));
+        let cause = format!("there is no store here; {create} and `Store.create` create one");
         Error::new(Code::NotFound, format!("store {place}"), cause)
     }
 

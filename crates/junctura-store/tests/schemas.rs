@@ -191,6 +191,41 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
+fn definitions_that_objects_follow_are_kept_unless_they_are_redefined() {
+    let (_folder, store) = world(Commits::Appended);
+    let with = |size: &str| schema(&RUNS.replace("size: {type: integer}", &format!("size: {{type: integer{size}}}")));
+    // Without an object nothing is contradicted.
+    let store = store.set_schema(&with(", unit: K, range: [0, 99]")).unwrap();
+    let store = store.set_schema(&with(", unit: m, range: [0, 9]")).unwrap();
+    archive(&store, 1, None, 10);
+    let refused = |size: &str, why: &str| {
+        let error = store.set_schema(&with(size)).unwrap_err();
+        assert_eq!(error.code(), Code::SchemaMismatch, "{error}");
+        assert!(error.cause().contains(why), "{error}");
+        assert_eq!(error.subject(), "schema runs");
+    };
+    refused(", unit: km, range: [0, 9]", "the unit of size was m, and would be km");
+    refused(", range: [0, 9]", "the unit of size was m, and would be none");
+    refused(
+        ", unit: m, range: [1, 9]",
+        "the range of size was 0 to 9, and would be 1 to 9",
+    );
+    refused(
+        ", unit: m, range: [0, 9], values: [1]",
+        "the set of values of size was unlimited, and would be 1",
+    );
+    refused(", unit: km", "`junctura schema set FILE --store URL --redefine`");
+    // More is allowed: all objects still fit.
+    let store = store.set_schema(&with(", unit: m, range: [0, 10]")).unwrap();
+    let store = store.set_schema(&with(", unit: m")).unwrap();
+    assert!(store.set_schema(&with(", unit: m, range: [0, 9]")).is_err());
+    let store = store.redefine_schema(&with(", unit: km, range: [5, 9]")).unwrap();
+    assert_eq!(runs(&store, ""), ["1"]);
+    store.wipe("").unwrap();
+    store.set_schema(&with(", unit: m")).unwrap();
+}
+
+#[test]
 fn changes_at_once_come_one_after_the_other() {
     let (folder, store) = world(Commits::Appended);
     std::thread::scope(|scope| {

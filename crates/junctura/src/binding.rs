@@ -12,7 +12,7 @@ use junctura_model::Result;
 use crate::awaiting::WaitSource;
 pub use crate::builder::{read_schema, read_text};
 pub use crate::connection::TaskPlace;
-pub use crate::explain::why_nothing_matches;
+pub use crate::explain::{complete_commands, why_nothing_matches, with_complete_commands};
 use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;
 pub use crate::verbs::allocation::KeepMapped;

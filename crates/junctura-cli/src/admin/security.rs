@@ -7,6 +7,7 @@ use std::path::Path;
 
 use junctura::{Code, Error, Result};
 use junctura_link::{ServerTls, TokenAuthority};
+use junctura_model::command::shell_word;
 
 /// In place of a directory: no security, so that every user of this host can connect over loopback.
 pub(crate) const NONE: &str = "none";
@@ -24,7 +25,7 @@ pub(crate) fn read(directory: &Path) -> Result<(ServerTls, TokenAuthority)> {
     must_be_private(&private)?;
     let tls = ServerTls::read(&certificate, &private)?;
     let tokens = TokenAuthority::read(directory).map_err(|error| match error.code() {
-        Code::NotFound => made_by(&error, "token make"),
+        Code::NotFound => made_by(&error, &token_make(directory)),
         _ => error,
     })?;
     Ok((tls, tokens))
@@ -33,7 +34,8 @@ pub(crate) fn read(directory: &Path) -> Result<(ServerTls, TokenAuthority)> {
 fn must_be_private(path: &Path) -> Result<()> {
     let metadata = std::fs::metadata(path).map_err(|error| {
         let error = Error::new(Code::NotFound, path.display().to_string(), error.to_string());
-        made_by(&error, "cert")
+        let folder = path.parent().unwrap_or(path).display().to_string();
+        made_by(&error, &format!("cert {} --host HOST", shell_word(&folder)))
     })?;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -41,6 +43,11 @@ fn must_be_private(path: &Path) -> Result<()> {
         return Err(Error::new(Code::Denied, path.display().to_string(), cause));
     }
     Ok(())
+}
+
+/// Returns the command that makes the key of tokens in a folder.
+pub(crate) fn token_make(directory: &Path) -> String {
+    format!("token make {} --for NAME", shell_word(&directory.display().to_string()))
 }
 
 pub(crate) fn made_by(error: &Error, command: &str) -> Error {

@@ -8,7 +8,7 @@ use junctura::{Code, Error, Result};
 use junctura_link::{AccessRights, TokenAuthority, TokenClaims};
 use serde_json::json;
 
-use crate::admin::security::made_by;
+use crate::admin::security::{made_by, token_make};
 use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
 
@@ -167,7 +167,7 @@ fn revoke(arguments: &RevokeTokens) -> Result<()> {
 
 fn authority(directory: &std::path::Path) -> Result<TokenAuthority> {
     TokenAuthority::read(directory).map_err(|error| match error.code() {
-        Code::NotFound => made_by(&error, "token make"),
+        Code::NotFound => made_by(&error, &token_make(directory)),
         _ => error,
     })
 }
@@ -178,7 +178,7 @@ fn parse_id(text: &str) -> std::result::Result<u32, String> {
     is_id
         .then(|| u32::from_str_radix(text, 16).ok())
         .flatten()
-        .ok_or_else(|| "an id has eight hexadecimal digits, as `junctura token list` prints it".to_owned())
+        .ok_or_else(|| "an id has eight hexadecimal digits, as `junctura token list FOLDER` prints it".to_owned())
 }
 
 /// A second since the Unix epoch, for people and programs (ISO 8601).

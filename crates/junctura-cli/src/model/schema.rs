@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Result, Schema};
+use junctura_model::command::shell_word;
 use junctura_model::selector::{Selector, SelectorContext};
 use junctura_model::{Attribute, RecordRef};
 use junctura_terminal::output::StandardOutput;
@@ -121,7 +122,8 @@ struct ListSchemas {
 /// Add a schema to a store, or add attributes to one of its schemas
 ///
 /// No existing object is moved or rewritten. An existing schema can get attributes outside its key, after those that it
-/// has, and other sets of allowed values. Clients that have the store open use the old schema until they read an object that
+/// has, and more allowed values. Another unit, and values or ranges that exclude allowed ones, are refused if the store has objects
+/// of the schema, since these keep their values. Clients that have the store open use the old schema until they read an object that
 /// it does not fit (`SchemaMismatch`).
 #[derive(Args, Debug)]
 struct SetSchema {
@@ -130,6 +132,9 @@ struct SetSchema {
     schema: String,
     #[command(flatten)]
     store: StoreArguments,
+    /// Also change units, values and ranges that existing objects follow: their values are then read by the new definition
+    #[arg(long)]
+    redefine: bool,
     /// Print nothing
     #[arg(short, long)]
     quiet: bool,
@@ -242,7 +247,17 @@ impl SetSchema {
         let mut store = self.store.open()?;
         for schema in schema_files::read(&self.schema)? {
             let known = store.schema(Some(schema.name())).ok().map(|known| known.to_yaml());
-            store = store.set_schema(&schema)?;
+            let set = if self.redefine {
+                store.redefine_schema(&schema)
+            } else {
+                store.set_schema(&schema).map_err(|error| {
+                    let cause = error
+                        .cause()
+                        .replace("schema set FILE", &format!("schema set {}", shell_word(&self.schema)));
+                    error.because(cause)
+                })
+            };
+            store = set?;
             if !self.quiet {
                 let what = match known {
                     None => "is new",

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
+use junctura_model::command::shell_word;
 use junctura_model::nearest;
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::output::StandardOutput;
@@ -209,8 +210,9 @@ fn find(pool: &Pool, name: &str) -> Result<Value> {
     let near = nearest(groups.iter().filter_map(|one| one["name"].as_str()), name);
     let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     let cause = format!(
-        "no group has this name; `junctura pool group` lists them, and `junctura pool require SELECTOR --name {name} --group` \
-         creates it{near}"
+        "no group has this name; `junctura pool groups` lists them, and `junctura pool require SELECTOR --name {} --group` \
+         creates it{near}",
+        shell_word(name)
     );
     Err(Error::new(Code::NotFound, format!("group {name}"), cause))
 }

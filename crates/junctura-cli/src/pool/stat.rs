@@ -64,8 +64,11 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
         )?;
     }
     if stat["draining"].is_object() {
-        let owed = number(&stat["draining"]["owed"]);
-        writeln!(out, "draining      new work is refused; {owed} still owed")?;
+        let [owed, undelivered] = ["owed", "undelivered"].map(|name| number(&stat["draining"][name]));
+        writeln!(
+            out,
+            "draining      new work is refused; still to be received: {owed} by requirements, {undelivered} by follows"
+        )?;
     }
     write(&stat, &mut out)?;
     out.flush()

@@ -19,10 +19,10 @@ const EXAMPLES: &str = "Examples:
 /// Stop the server of a pool
 ///
 /// The server refuses new offers and clients, and exits when everything that requirements are owed was received. Follows without
-/// a requirement receive what is visible, as long as they release something at least every 10 s. All objects in the memory of the
-/// server are lost then. The command waits for the exit; after Ctrl-C it ends, and the server continues to drain.
-/// With --timeout or --now the server exits although objects were not received. To limit only the wait of this command, use
-/// timeout(1).
+/// a requirement receive what is visible, as long as they release something at least every 10 s; what one that is slower misses is
+/// reported (exit status 3). All objects in the memory of the server are lost then. The command waits for the exit; after Ctrl-C it
+/// ends, and the server continues to drain. With --timeout or --now the server exits although objects were not received. To limit
+/// only the wait of this command, use timeout(1).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StopArguments {
@@ -53,15 +53,11 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
         deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     };
     match wait_for_the_end(&pool, timeout, arguments.timeout) {
-        Err(left) if arguments.now && left.code() == Code::Timeout => say!("junctura: {}", left.cause()),
-        Err(left) if left.code() == Code::Timeout => {
-            let limit = arguments
-                .timeout
-                .map_or_else(String::new, |limit| format!(" at the end of {limit:?} (--timeout)"));
-            let cause = left.cause();
-            let left_over = cause.strip_prefix("ended before all was received; ").unwrap_or(cause);
-            let cause =
-                format!("the server has ended{limit}, and objects that were not received are lost; {left_over}");
+        Err(left) if arguments.now && left.code() == Code::Timeout => say!("junctura: {}", lost(left.cause())),
+        Err(left) if matches!(left.code(), Code::Timeout | Code::Gone) => {
+            let limit = arguments.timeout.filter(|_| left.code() == Code::Timeout);
+            let limit = limit.map_or_else(String::new, |limit| format!(" after {limit:?} (--timeout)"));
+            let cause = format!("the server has ended{limit}, and {}", lost(left.cause()));
             return Err(Error::new(left.code(), pool.url(), cause));
         }
         ended => ended?,
@@ -80,22 +76,37 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>, limit: Option<Durati
         }
         // The server may exit before it answers; the next turn reports that.
         let Ok(stat) = pool.stat() else { continue };
-        let left = still_owed(&serde_json::from_str(&stat).unwrap_or_default());
+        let left = yet_to_receive(&serde_json::from_str(&stat).unwrap_or_default());
         if left != reported && !left.is_empty() {
             let end = limit.map_or_else(String::new, |limit| {
-                format!("; after {limit:?} it ends, and these objects are lost")
+                format!("after {limit:?} the server ends, and they are lost; ")
             });
-            say!(
-                "junctura: {} drains, and waits until consumers have released {left}{end}; --now ends it",
-                pool.url()
-            );
+            let url = pool.url();
+            say!("junctura: {url} drains until {left}; {end}--now ends it at once, and they are lost");
             reported = left;
         }
     }
 }
 
+/// Returns what an error of a server that has ended states about unreceived objects: how many are lost, and for which clients.
+fn lost(cause: &str) -> String {
+    let left = cause.strip_prefix("ended before all was received; left: ");
+    let counted = left.and_then(|left| left.split_once(", "));
+    counted.map_or_else(
+        || cause.to_owned(),
+        |(count, clients)| {
+            let (were, are) = if count == "1" {
+                ("object was", "is")
+            } else {
+                ("objects were", "are")
+            };
+            format!("{count} {were} not received and {are} lost: {clients}")
+        },
+    )
+}
+
 /// Returns the objects that requirements are owed and follows have yet to receive, by the counters of a server; empty: none.
-fn still_owed(stat: &Value) -> String {
+fn yet_to_receive(stat: &Value) -> String {
     let count = |one: &Value, name: &str| one[name].as_u64().unwrap_or_default();
     let mut named = 0;
     let mut left = Vec::new();
@@ -109,29 +120,34 @@ fn still_owed(stat: &Value) -> String {
         let group = &one["group"];
         left.push(if group.is_null() {
             let reader = if one["reader"].is_null() {
-                ", which nothing reads"
+                " (no client reads it)"
             } else {
                 ""
             };
-            format!("{owed} of requirement {name}{reader}")
+            format!("{owed} for requirement {name}{reader}")
         } else {
             let members = if count(group, "member_count") == 0 {
-                ", which has no members"
+                " (it has no members)"
             } else {
                 ""
             };
-            format!("{owed} of group {name}{members}")
+            format!("{owed} for group {name}{members}")
         });
     }
-    let unnamed = count(&stat["interests"], "owed").saturating_sub(named);
-    if unnamed > 0 {
-        left.push(format!("{unnamed} of requirements without a name"));
+    let total = count(&stat["interests"], "owed").max(named);
+    if total > named {
+        left.push(format!("{} for requirements without a name", total - named));
     }
     let undelivered = count(&stat["draining"], "undelivered");
     if undelivered > 0 {
-        left.push(format!("{undelivered} of follows"));
+        left.push(format!("{undelivered} for follows"));
     }
-    left.join(", ")
+    let all = total + undelivered;
+    if all == 0 {
+        return String::new();
+    }
+    let s = if all == 1 { "" } else { "s" };
+    format!("consumers have received {all} object{s}: {}", left.join(", "))
 }
 
 #[cfg(test)]
@@ -153,10 +169,20 @@ mod tests {
             ],
         });
         assert_eq!(
-            still_owed(&stat),
-            "2 of requirement b, 1 of requirement c, which nothing reads, 3 of group d, which has no members, \
-             1 of requirements without a name, 4 of follows"
+            yet_to_receive(&stat),
+            "consumers have received 11 objects: 2 for requirement b, 1 for requirement c (no client reads it), \
+             3 for group d (it has no members), 1 for requirements without a name, 4 for follows"
         );
-        assert_eq!(still_owed(&Value::Null), "");
+        assert_eq!(yet_to_receive(&Value::Null), "");
+    }
+
+    #[test]
+    fn lost_objects_are_counted() {
+        let cause =
+            "ended before all was received; left: 2, a (pid 1 on h) follows \"\" (1); b (pid 2 on h) follows \"\" (1)";
+        let expected = "2 objects were not received and are lost: a (pid 1 on h) follows \"\" (1); \
+                        b (pid 2 on h) follows \"\" (1)";
+        assert_eq!(lost(cause), expected);
+        assert_eq!(lost("something else"), "something else");
     }
 }

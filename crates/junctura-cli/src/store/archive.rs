@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
+use junctura_model::command::shell_word;
 use junctura_store::{Store, StoreLayout, StoreWriter};
 use junctura_terminal::interrupt::InterruptFlag;
 
@@ -126,6 +127,10 @@ impl FileTarget for ArchiveStore {
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
         Ok(self.store.schemas().to_vec())
+    }
+
+    fn schema_command(&self, file: &str) -> String {
+        format!("`junctura schema set {} --store URL` adds it", shell_word(file))
     }
 
     fn take(

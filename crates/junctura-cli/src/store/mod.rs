@@ -14,6 +14,7 @@ use junctura_terminal::program::ProgramWords;
 use junctura_terminal::progress::SlowWork;
 
 use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
+use crate::commands::note_store;
 
 const EXAMPLES: &str = "Examples:
   junctura store create --store /data/archive --schema mars
@@ -137,7 +138,8 @@ impl VersionsArguments {
 }
 
 /// The cause of an error for a selector that matches nothing.
-pub(crate) const NOTHING_MATCHES: &str = "nothing matches; `junctura store axes` lists the values of each attribute";
+pub(crate) const NOTHING_MATCHES: &str =
+    "nothing matches; `junctura store axes --store URL` lists the values of each attribute";
 
 /// Opens a store.
 ///
@@ -145,6 +147,7 @@ pub(crate) const NOTHING_MATCHES: &str = "nothing matches; `junctura store axes`
 /// `NotFound` with the command that creates the store; `Corrupt`, `Unsupported`, `Denied` if it cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
     let _slow = SlowWork::store(url);
+    note_store(url);
     Store::open_url(url).map_err(|error| {
         if error.code() == Code::InvalidArgument {
             // The error does not repeat the URL, which may contain a secret.
@@ -158,7 +161,7 @@ pub(crate) fn open(url: &str) -> Result<Store> {
             };
             return Error::new(error.code(), subject, error.cause());
         }
-        let cause = format!("there is no store here; `junctura store create --store {url}` creates one");
+        let cause = "there is no store here; `junctura store create --store URL` creates one";
         Error::new(Code::NotFound, format!("store {url}"), cause)
     })
 }

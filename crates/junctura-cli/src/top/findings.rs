@@ -81,7 +81,7 @@ fn server(frame: &TopFrame) -> Vec<TopFinding> {
     }
     if frame.now.head.state == BoardState::Draining {
         let owed = frame.counter(Counter::Owed);
-        let text = format!("the server drains: it takes nothing new, and {owed} objects are owed");
+        let text = format!("the server drains: it takes nothing new, and requirements are owed {owed} objects");
         found.push(TopFinding::warn("draining", text));
     }
     found

@@ -106,7 +106,7 @@ impl SealedToken {
         }
         if text.starts_with(OLD_PREFIX) {
             let cause = "an earlier version of Junctura made it, in a format without rights that is no longer supported; \
-                         make a new one with `junctura token make`";
+                         make a new one with `junctura token make FOLDER --for NAME`";
             return Err(denied(cause));
         }
         let no_token = || denied("it is not a token");
@@ -165,7 +165,7 @@ impl TokenClaims {
         }
         if now >= self.until {
             return Err(denied(
-                "its time to live has expired; the operator of the pool makes a new one with `junctura token make`",
+                "its time to live has expired; the operator of the pool makes a new one with `junctura token make FOLDER --for NAME`",
             ));
         }
         Ok(())
@@ -190,7 +190,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 /// Returns the error for a token that the list of the pool does not have.
 pub(crate) fn revoked() -> Error {
-    denied("it was revoked; the operator of the pool makes a new one with `junctura token make`")
+    denied("it was revoked; the operator of the pool makes a new one with `junctura token make FOLDER --for NAME`")
 }
 
 /// Returns the error for a refused token; `cause` is the reason, without any part of the token.

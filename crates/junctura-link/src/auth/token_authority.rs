@@ -135,7 +135,7 @@ impl TokenAuthority {
             let mut revoked = Vec::new();
             for &id in ids {
                 let place = tokens.iter().position(|token| token.id == id).ok_or_else(|| {
-                    let cause = "the list does not have it; `junctura token list` shows all ids";
+                    let cause = "the list does not have it; `junctura token list FOLDER` shows all ids";
                     Error::new(Code::NotFound, format!("token {id:08x}"), cause)
                 })?;
                 revoked.push(tokens.remove(place));

@@ -48,7 +48,7 @@ impl TokenKey {
         let named = |code, cause| Error::new(code, path.display().to_string(), cause);
         if text.starts_with(OLD_PREFIX) {
             let cause = "an earlier version of Junctura wrote this key, in a format that is no longer supported; \
-                         remove the file and make a new key and new tokens with `junctura token make`";
+                         remove the file and make a new key and new tokens with `junctura token make FOLDER --for NAME`";
             return Err(named(Code::Unsupported, cause));
         }
         let no_key = || named(Code::Corrupt, "it contains no token key");

@@ -96,8 +96,8 @@ impl GateOptions {
     fn check(&self, addresses: &[SocketAddr]) -> Result<()> {
         let beyond = addresses.iter().any(|address| !address.ip().is_loopback());
         if beyond && (self.tls.is_none() || self.tokens.is_none()) {
-            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert` and `junctura token make` \
-                         make what is needed";
+            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert FOLDER --host HOST` and \
+                         `junctura token make FOLDER --for NAME` make what is needed";
             return Err(Error::new(Code::Denied, self.endpoint.to_string(), cause));
         }
         if self.lease < Duration::from_millis(100) || self.lease > Duration::from_hours(24) {

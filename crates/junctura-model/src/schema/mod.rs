@@ -116,7 +116,13 @@ impl Attribute {
     #[must_use]
     pub fn allows(&self, canonical: &str) -> bool {
         let listed = self.values.is_empty() || self.values.iter().any(|value| value == canonical);
-        listed && self.bounds.is_none_or(|bounds| self.is_inside(bounds, canonical))
+        listed && self.is_in_range(canonical)
+    }
+
+    /// Returns whether the range, if there is one, includes this canonical value.
+    #[must_use]
+    pub fn is_in_range(&self, canonical: &str) -> bool {
+        self.bounds.is_none_or(|bounds| self.is_inside(bounds, canonical))
     }
 
     /// Returns whether there are allowed values or a range.

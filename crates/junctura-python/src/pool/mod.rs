@@ -271,6 +271,8 @@ impl PyPool {
     /// ------
     /// Timeout
     ///     Objects were left; the error names their requirements. The server has exited nevertheless.
+    /// Gone
+    ///     The drain has ended without the timeout, and a follow that took nothing for 10 s has missed objects.
     ///
     /// Examples
     /// --------

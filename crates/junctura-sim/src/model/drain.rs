@@ -10,9 +10,11 @@ use crate::world::recorder::Recorder;
 #[derive(Clone, Debug)]
 pub(super) struct Draining {
     until: Option<u64>,
-    /// How it ended: whether something was left.
-    left: Option<bool>,
+    /// How it ended: the error if something was left.
+    left: Option<Option<Code>>,
     began: u64,
+    /// Follows for which the end no longer waits, since their readers released nothing.
+    stalled: Vec<Number>,
     /// Follows without a requirement for which the end waits: they had objects in their queue when it began.
     follows: Vec<Number>,
 }
@@ -88,6 +90,7 @@ impl Model {
             until,
             left: None,
             began: self.now,
+            stalled: Vec::new(),
             follows: follows.map(|(&number, _)| number).collect(),
         });
         self.give_up_all();
@@ -124,9 +127,13 @@ impl Model {
             Some(Going::Follow(one)) => one.has_queue() && one.progress.max(draining.began) + patience > self.now,
             _ => false,
         };
-        let follows = draining.follows.iter().filter(waits).copied().collect();
+        let has_queue = |number: &Number| matches!(self.going.get(number), Some(Going::Follow(one)) if one.has_queue());
+        let (follows, mut others): (_, Vec<Number>) =
+            draining.follows.iter().copied().partition(|number| waits(&number));
+        others.retain(has_queue);
         if let Some(draining) = &mut self.draining {
             draining.follows = follows;
+            draining.stalled.extend(others);
         }
     }
 
@@ -163,10 +170,13 @@ impl Model {
         let left = left || self.draining.as_ref().is_some_and(undelivered);
         let Some(draining) = &mut self.draining else { return };
         let goes_on = left || goes_on || !draining.follows.is_empty();
-        if draining.left.is_none() && goes_on && draining.until.is_none_or(|until| until > now) {
+        let is_late = draining.until.is_some_and(|until| until <= now);
+        if draining.left.is_none() && goes_on && !is_late {
             return;
         }
-        let left = *draining.left.get_or_insert(left);
+        let code = if is_late { Code::Timeout } else { Code::Gone };
+        let left = left || draining.stalled.iter().any(has_queue);
+        let left = *draining.left.get_or_insert(left.then_some(code));
         let askers: Vec<Number> = self
             .going
             .iter()
@@ -175,11 +185,7 @@ impl Model {
             .collect();
         for number in askers {
             self.end(number);
-            let answer = if left {
-                Want::Failed(Some(Code::Timeout))
-            } else {
-                Want::Done(0)
-            };
+            let answer = left.map_or(Want::Done(0), |code| Want::Failed(Some(code)));
             self.want(number.0, number.1, answer);
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! `schemas/NUMBER.json` has all schemas of the store from then on; the highest number applies, and no file is ever
 //! changed. Stored objects stay unchanged, so a schema may only be extended: attributes after the existing ones,
-//! values, names, documentation. A process that has the store open keeps the schemas with which it was opened. It
+//! values, names, documentation. Units, and allowed values that no longer include the old ones, change what stored
+//! objects mean: this must be requested. A process that has the store open keeps the schemas with which it was opened. It
 //! continues as long as these suffice, and gets `SchemaMismatch` when another process has flushed objects that need
 //! newer ones.
 
 use std::sync::Arc;
 
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Attribute, Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::root::check;
@@ -98,7 +99,7 @@ fn path(number: u32) -> String {
 impl Store {
     /// Adds a schema, or replaces the one with its name, for all processes that open the store later; returns the
     /// store, opened again. No object is moved or written. A new version of a schema may add attributes outside the
-    /// key, after the existing ones, and change allowed values, aliases and documentation.
+    /// key, after the existing ones, allow more values, and change aliases and documentation.
     ///
     /// A process that has the store open keeps the schemas with which it was opened, until another process has flushed
     /// objects that need newer ones: its snapshots then fail with `SchemaMismatch`, and it must open the store again.
@@ -118,16 +119,34 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `SchemaMismatch`, with the first difference, if the schema is incompatible with stored objects, and for names
-    /// that cannot be columns; `LimitExceeded` if all schemas together exceed 64 MiB, or have changed 99,999,999 times;
+    /// `SchemaMismatch`, with the first difference, if the schema is incompatible with stored objects, or changes what
+    /// they mean ([`Self::redefine_schema`]), and for names that cannot be columns; `LimitExceeded` if all schemas together exceed 64 MiB, or have changed 99,999,999 times;
     /// errors of system calls.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
+        self.replace_schema(schema, false)
+    }
+
+    /// As [`Self::set_schema`], also if the schema changes what stored objects mean: a unit, or allowed values that no
+    /// longer include the old ones. Stored objects keep their values, which are then read by the new definition.
+    ///
+    /// # Errors
+    /// As [`Self::set_schema`].
+    pub fn redefine_schema(&self, schema: &Schema) -> Result<Self> {
+        self.replace_schema(schema, true)
+    }
+
+    fn replace_schema(&self, schema: &Schema, redefines: bool) -> Result<Self> {
         loop {
             let newest = NewestSchema::read(self.disk(), &self.root().id)?;
             let mut next = NewestSchema {
                 number: newest.as_ref().map_or(1, |newest| newest.number + 1),
                 schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
             };
+            let known = next.schemas.iter().find(|known| known.name() == schema.name());
+            let changed = known.map_or_else(Vec::new, |known| changed_meanings(known, schema));
+            if !redefines && !changed.is_empty() && self.has_objects_of(schema.name())? {
+                return Err(changes_meaning(schema, &changed));
+            }
             if !put(&mut next.schemas, schema)? {
                 let same = self.anew()?;
                 same.make_last()?;
@@ -144,6 +163,72 @@ impl Store {
                 written => return written.and_then(|()| self.anew()),
             }
         }
+    }
+
+    /// Returns whether an object of this schema is visible. Objects that this client cannot read count: they need
+    /// another schema.
+    fn has_objects_of(&self, name: &str) -> Result<bool> {
+        let snapshot = self.anew()?.snapshot()?;
+        let listed = snapshot.list("")?;
+        Ok(listed.iter().any(|object| object.schema().name() == name))
+    }
+}
+
+fn changes_meaning(schema: &Schema, changed: &[String]) -> Error {
+    let cause = format!(
+        "objects in the store follow the old definition, and would mean something else: {}; declare another attribute, \
+         or another schema, for new objects; if the old definition was wrong, `junctura schema set FILE --store URL --redefine` replaces it",
+        changed.join("; ")
+    );
+    Error::new(Code::SchemaMismatch, format!("schema {}", schema.name()), cause)
+}
+
+/// Returns, in words, the definitions of attributes that stored objects may contradict: another unit, and allowed values that
+/// do not include the old ones.
+fn changed_meanings(known: &Schema, schema: &Schema) -> Vec<String> {
+    let mut changed = Vec::new();
+    for old in known.attributes() {
+        let Some(new) = schema.attributes().iter().find(|new| new.name == old.name) else {
+            continue;
+        };
+        let mut differ = |what: &str, before: String, now: String| {
+            changed.push(format!("{what} of {} was {before}, and would be {now}", old.name));
+        };
+        if !old.unit.is_empty() && old.unit != new.unit {
+            differ("the unit", old.unit.clone(), or_none(&new.unit));
+        }
+        let lacks = |value: &String| !new.values.contains(value);
+        if !new.values.is_empty() && (old.values.is_empty() || old.values.iter().any(lacks)) {
+            differ("the set of values", list(&old.values), list(&new.values));
+        }
+        let range = |attribute: &Attribute| {
+            let ends = attribute.range.as_ref();
+            ends.map_or_else(|| "unlimited".to_owned(), |(first, last)| format!("{first} to {last}"))
+        };
+        let is_inside = old
+            .range
+            .as_ref()
+            .is_some_and(|(first, last)| new.is_in_range(first) && new.is_in_range(last));
+        if new.range.is_some() && !is_inside {
+            differ("the range", range(old), range(new));
+        }
+    }
+    changed
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() {
+        "none".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+fn list(values: &[String]) -> String {
+    if values.is_empty() {
+        "unlimited".to_owned()
+    } else {
+        values.join("/")
     }
 }
 

@@ -117,7 +117,7 @@ fn is_at(uri: &str, id: &str) -> bool {
 fn not_its(subject: String, cause: &str) -> Error {
     let cause = format!(
         "{cause}: files there are read, and none is made or removed; if this folder is the store from now on, state that with \
-         `junctura store tier --adopt`"
+         `junctura store tier --adopt --store URL`"
     );
     Error::new(Code::Conflict, subject, cause)
 }

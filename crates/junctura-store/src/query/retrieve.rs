@@ -49,7 +49,8 @@ impl RetrieveResult {
         let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();
         let named = named.join(", ");
         let cause = match self.missing.len() {
-            0 => "nothing that is there matches; `junctura store axes` lists the values of each attribute".to_owned(),
+            0 => "nothing that is there matches; `junctura store axes --store URL` lists the values of each attribute"
+                .to_owned(),
             count if count <= NAMED_MAX => format!("missing: {named}{PARTIAL}"),
             count => format!("missing: {named} and {} more{PARTIAL}", count - NAMED_MAX),
         };

@@ -7,6 +7,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use junctura_model::command::shell_word;
 use junctura_model::{Code, Error, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open, unlink};
 use rustix::io::Errno;
@@ -44,7 +45,11 @@ impl NameLock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
-                    let cause = "a server is running there; use it, or end it with `junctura pool stop`";
+                    let stop = format!(
+                        "`junctura pool stop --pool {}`",
+                        shell_word(&format!("unix:{}", socket.display()))
+                    );
+                    let cause = format!("a server is running there; use it, or end it with {stop}");
                     return Err(Error::new(Code::AlreadyExists, socket.display().to_string(), cause));
                 }
                 Err(errno) => return Err(refused(Code::Io, subject(), "cannot lock", errno)),

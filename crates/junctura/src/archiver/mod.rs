@@ -13,6 +13,7 @@ mod gathering;
 mod options;
 mod refused;
 mod sample;
+mod schemas;
 mod thread;
 
 use std::borrow::Cow;
@@ -129,11 +130,13 @@ impl Archiver {
     /// until the server has answered.
     ///
     /// # Errors
-    /// `InvalidSelector`; `InvalidArgument` for counts of 0, or more objects per flush than may be held; `Conflict` if
+    /// `NotFound` or `SchemaMismatch` if the store lacks the default schema of the pool or has another one of its name (a
+    /// built-in one only if no other schema is in both); `InvalidSelector`; `InvalidArgument` for counts of 0, or more objects per flush than may be held; `Conflict` if
     /// the requirement's name exists with another selector, or another archiver reads it; `Io` if the system has no
     /// random numbers.
     pub fn new(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<Self> {
         options.check()?;
+        schemas::check(pool, store, selector, &location_of(store, options))?;
         let requirement = pool.require_with(selector, options.terms())?;
         let follow = requirement.follow_with(options.follow())?;
         Ok(Self {
@@ -496,15 +499,7 @@ impl Archiver {
         if let Some(agreed) = self.agreed.iter().find(|agreed| agreed.name == schema.name()) {
             return Ok(agreed.number);
         }
-        let ours = self.store.schema(Some(schema.name()))?;
-        if let Some(difference) = ours.first_difference_between(schema, ["the store", "the pool"]) {
-            let cause = format!("the pool and the store mean different things by it: {difference}");
-            return Err(Error::new(
-                Code::SchemaMismatch,
-                format!("schema {}", schema.name()),
-                cause,
-            ));
-        }
+        let ours = schemas::agreed(&self.pool, &self.store, schema, &self.location())?;
         let reads_records = ours.attributes() == schema.attributes();
         let mut schemas = self.store.schemas().iter();
         let number = schemas.position(|ours| reads_records && ours.name() == schema.name());
@@ -605,8 +600,7 @@ impl Archiver {
 
     /// Returns the location of the store.
     fn location(&self) -> Cow<'_, str> {
-        let given = self.options.location.as_deref().map(Cow::Borrowed);
-        given.unwrap_or_else(|| self.store.uri("").into())
+        location_of(&self.store, &self.options)
     }
 
     fn release(&mut self, flushed: u64, told: &mut Told<'_>) -> Result<()> {
@@ -718,6 +712,11 @@ fn earlier_commit(snapshot: &Snapshot, object: &Object) -> Result<Option<u64>> {
     with_given(schema, object.attributes(), |given| {
         snapshot.commit_of_version(schema.name(), given.iter().copied(), object.version())
     })
+}
+
+fn location_of<'a>(store: &Store, options: &'a ArchiverOptions) -> Cow<'a, str> {
+    let given = options.location.as_deref().map(Cow::Borrowed);
+    given.unwrap_or_else(|| store.uri("").into())
 }
 
 fn sequence(object: &Object) -> u64 {

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use junctura_layout::{Element, Layout};
-use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema};
+use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema, command};
 
 use super::head::{ArrayHead, piece_of};
 use crate::connection::PoolConnection;
+use crate::explain::complete_commands;
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -658,10 +659,19 @@ impl PieceOffer<'_> {
             Ok(_) => format!("rank {rank} has offered its piece of this array before, with other bytes"),
             Err(_) => format!(
                 "rank {rank} has offered its piece of this array before, and the array was removed; the keys of an array are free \
-                 some minutes after its removal, at once with `junctura pool withdraw --forget`"
+                 some minutes after its removal, at once with {}",
+                self.forget_command()
             ),
         };
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
+    }
+
+    /// Returns the command that frees the keys of the array.
+    fn forget_command(&self) -> String {
+        let greeting = &self.scope.connection.greeting;
+        let schema = greeting.schemas.get(self.terms.schema());
+        let forget = command::forget(&self.key, schema.map_or("", |schema| schema.name()));
+        complete_commands(&forget, &greeting.server).into_owned()
     }
 
     fn second(&self) -> Error {

@@ -1,6 +1,7 @@
 //! An array in pieces as one object.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use junctura_layout::Layout;
 use junctura_model::{Kind, Result, Schema, Type};
@@ -97,7 +98,8 @@ impl WholeArray {
     }
 
     /// Returns the attributes `dtype` and `shape` of the assembled array, as far as the object's schema has them and
-    /// the object does not have them already.
+    /// the object does not have them already. If the schema has no place for one of them, the destination has bytes that
+    /// are no array for its readers: a warning of `tracing` states it, once for each schema.
     #[must_use]
     pub fn attributes(&self, object: &Object) -> Vec<(&'static str, &str)> {
         let schema = object.schema();
@@ -105,9 +107,29 @@ impl WholeArray {
         let is_list = takes(schema, "shape", Kind::list_of(Type::Integer));
         let is_new = schema.is_open() && schema.find("shape").is_none();
         let shape = (is_list || is_new).then_some(("shape", &*self.shape));
+        for (name, kind, is_kept) in [
+            ("dtype", "string", dtype.is_some()),
+            ("shape", "list of integer", shape.is_some()),
+        ] {
+            if !is_kept && object.get(name).is_none() && is_first(schema.name()) {
+                tracing::warn!(
+                    "schema {} declares no attribute {name}: arrays are kept as bytes, which readers cannot interpret; add `{name}: \
+                     {{type: {kind}}}` to its attributes",
+                    schema.name()
+                );
+            }
+        }
         let said = |(name, _): &(&str, &str)| object.get(name).is_some();
         dtype.into_iter().chain(shape).filter(|one| !said(one)).collect()
     }
+}
+
+/// Whether this schema has not been reported; of very many, some never are.
+fn is_first(schema: &str) -> bool {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    const REPORTED_MAX: usize = 1024;
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    reported.len() < REPORTED_MAX && reported.insert(schema.to_owned())
 }
 
 /// Whether objects of a schema have an attribute of this name and kind outside the key, or may have one.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_memory::SlotReuse;
+use junctura_model::command::shell_word;
 use junctura_model::{Code, Error, Result, Schema};
 #[cfg(feature = "embedded")]
 use junctura_pool::server::EmbeddedServer;
@@ -245,7 +246,8 @@ impl<'a> HandshakeWait<'a> {
     fn wait(&mut self, carrier: &UnixCarrier, interest: PollInterest) -> Result<()> {
         if Instant::now() >= self.deadline {
             let cause = format!(
-                "the server does not answer within {ANSWER_MAX:?}: it hangs or is stopped; `junctura doctor --pool` examines it"
+                "the server does not answer within {ANSWER_MAX:?}: it hangs or is stopped; `junctura doctor --pool {}` examines it",
+                shell_word(self.server)
             );
             return Err(Error::new(Code::Timeout, self.server, cause));
         }

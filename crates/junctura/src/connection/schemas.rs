@@ -114,24 +114,26 @@ impl PoolSchemas {
         })
     }
 
-    /// Names a schema that takes any attributes, in the error of attributes that the pool's default schema rejects.
+    /// Names the pool's default schema in the error of attributes that it rejects, and one that takes any attributes.
     #[cold]
     pub(crate) fn with_open_schema(&self, error: Error, number: u16, default: u16) -> Error {
-        if error.code() != Code::SchemaMismatch || number != default {
-            return error;
-        }
-        let Some(open) = self.all().iter().find(|schema| schema.is_open()) else {
+        let is_of_attributes = matches!(error.code(), Code::SchemaMismatch | Code::TypeMismatch);
+        let Some(own) = self.get(number).filter(|_| is_of_attributes && number == default) else {
             return error;
         };
-        if self.get(number).is_some_and(|own| own.name() == open.name()) {
-            return error;
-        }
-        let cause = format!(
-            "{}; with schema {} any attributes may be given",
+        let mut cause = format!(
+            "{}; the schema is {}, the default of the pool",
             error.cause(),
-            open.name()
+            own.name()
         );
-        Error::new(error.code(), error.subject(), cause)
+        let open = self
+            .all()
+            .iter()
+            .find(|schema| schema.is_open() && schema.name() != own.name());
+        if let Some(open) = open.filter(|_| error.code() == Code::SchemaMismatch) {
+            cause.extend(["; with schema ", open.name(), " any attributes may be given"]);
+        }
+        error.because(cause)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why requests wait, why an object is in memory or was removed, and what keeps memory.
 
 mod arrays;
+mod commands;
 mod conditions;
 mod hint;
 mod near_miss;
@@ -20,6 +21,7 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::{Pool, opening_mistakes};
 use crate::target::Target;
+pub use commands::{complete_commands, with_complete_commands};
 pub use hint::why_nothing_matches;
 pub(crate) use hint::{hinted, is_hinted, warn_of_mistakes};
 use reasons::{

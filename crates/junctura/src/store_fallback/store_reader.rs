@@ -39,7 +39,7 @@ impl StoreReader {
             Code::NotFound => Error::new(
                 Code::NotFound,
                 "store behind the pool",
-                format!("there is none ({error}); `junctura store create --store …` makes one"),
+                format!("there is none ({error}); `junctura store create --store URL` makes one"),
             ),
             _ => error,
         })?;

@@ -13,8 +13,9 @@ impl Pool {
     /// Drains and stops the server. It rejects new offers, allocations and requirements with `Closed`, and new clients
     /// with `Unavailable`, except readers of named requirements and groups with outstanding objects; it exits when all
     /// outstanding objects of requirements were received and released. Follows without a requirement receive what was
-    /// visible; one whose reader releases nothing for 10 s is not waited for, and gets a gap with the reason `stopped`. Blocks until the server has exited and its address is free. Objects that only its memory held are lost; objects that
-    /// are held stay readable.
+    /// visible; one whose reader releases nothing for 10 s is not waited for, and gets a gap with the reason `stopped`.
+    /// Blocks until the server has exited and its address is free. Objects that only its memory held are lost; objects
+    /// that are held stay readable.
     ///
     /// `timeout` limits the drain: after it the server exits in any case. Zero exits at once. `None` waits without
     /// limit, which is forever if this client itself has a requirement and does not receive its objects. A second call,
@@ -31,7 +32,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Timeout`, with the objects and consumers that were outstanding: the server has exited all the same.
+    /// `Timeout`, with the objects and consumers that were outstanding: the server has exited all the same. `Gone`, with
+    /// the same, if the drain has ended without the timeout, and a follow that was not waited for missed objects.
     /// `Disconnected` if something else ended the server meanwhile.
     pub fn stop(&self, timeout: Option<Duration>) -> Result<()> {
         self.begin_stop(timeout)?.wait()
@@ -47,7 +49,7 @@ impl Pool {
         let asked = connection.begin_count(&Request::Drain(DrainRequest { timeout_ms }))?;
         Ok(asked.then(move |left| {
             let ended = match left {
-                Err(error) if error.code() != Code::Timeout => return Err(error),
+                Err(error) if !matches!(error.code(), Code::Timeout | Code::Gone) => return Err(error),
                 left => left.map(drop),
             };
             // The server answers no more requests: the next event is the end of the connection, and the address is free

@@ -6,6 +6,7 @@ use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
 
 use super::words;
+use crate::commands::complete_message;
 
 pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Result<()> {
     let keepers = pool.reasons().keepers()?;
@@ -55,7 +56,8 @@ pub(super) fn causes(pool: &Pool) -> Result<Vec<String>> {
         });
         causes.push(format!("  for example {}{producer}", object.key));
     }
-    causes.push(format!("  {}; `junctura explain --memory` shows all", remedy(most)));
+    let remedy = format!("  {}; `junctura explain --memory` shows all", remedy(most));
+    causes.push(complete_message(&remedy));
     Ok(causes)
 }
 

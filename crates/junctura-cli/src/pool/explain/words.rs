@@ -51,6 +51,14 @@ pub(super) fn requirement(one: &RequirementReference) -> String {
 
 fn readers(one: &RequirementReference) -> String {
     let readers: Vec<String> = one.readers.iter().map(client).collect();
+    if one.is_group {
+        return match (readers.as_slice(), one.is_read) {
+            ([], _) => "it has no members".to_owned(),
+            (names, false) => format!("{} made it, and it has no members", names.join(", ")),
+            ([one], true) => format!("its member is {one}"),
+            (names, true) => format!("its members are {}", names.join(", ")),
+        };
+    }
     let verb = if readers.len() == 1 { "reads" } else { "read" };
     match (readers.join(", "), one.is_read) {
         (names, true) => format!("{names} {verb} it"),
@@ -102,6 +110,7 @@ pub(super) fn cause(request: &WaitingRequest) -> &'static str {
         "records" => "there is no room for attributes",
         "owed_limit" => "requirements are owed as much as they may be",
         "working" => "the server makes room, or removes many objects",
+        "owed" if has_only_groups(request) => "members of groups have yet to receive and release objects",
         "owed" => "requirements are owed objects",
         "offers" => "earlier offers of the client wait",
         "unarchived" => "it is not archived yet",
@@ -112,6 +121,11 @@ pub(super) fn cause(request: &WaitingRequest) -> &'static str {
         "followers" => "follows have yet to receive objects",
         _ => "not known",
     }
+}
+
+fn has_only_groups(request: &WaitingRequest) -> bool {
+    let is_group = |one: &ReasonReference| one.requirement.as_ref().is_some_and(|one| one.is_group);
+    !request.on.is_empty() && request.on_more == 0 && request.on.iter().all(is_group)
 }
 
 pub(super) fn count(number: u64, what: &str) -> String {

@@ -61,6 +61,10 @@ impl<'a> From<&'a Entry> for ListedObject<'a> {
 }
 
 impl ListedObject<'_> {
+    pub(super) fn schema_name(&self) -> &str {
+        self.object.schema().name()
+    }
+
     /// Returns it with the size of its pieces, if it is an array in pieces.
     pub(super) fn in_pieces(self, total: Option<&PieceTotal>) -> Self {
         match total {

@@ -1,7 +1,7 @@
 //! Objects as a table: a column for each attribute of the key that is there, as wide as a page of the list needs.
 //!
 //! A list may be long: it is written page by page. Where a later page has other columns, or is of another schema, the table
-//! begins anew with a heading. Objects of an open schema may have names of attributes of their own: beyond some columns those are left out that few
+//! begins anew with a heading. If objects of several schemas alternate, one table has the columns of all, and one with the schema. Objects of an open schema may have names of attributes of their own: beyond some columns those are left out that few
 //! objects of the page have.
 
 use hashbrown::HashMap;
@@ -13,6 +13,7 @@ use junctura_terminal::visible::printable;
 use super::shown::ListedObject;
 
 /// Columns that are no attributes; their names could not be an attribute's.
+const SCHEMA: &str = "<schema>";
 const SIZE: &str = "<size>";
 const PLACE: &str = "<place>";
 const VERSION: &str = "<version>";
@@ -49,33 +50,84 @@ impl ListTable {
 
     /// Writes a page.
     pub(super) fn write(&mut self, page: &[ListedObject<'_>], out: &mut StandardOutput) -> Result<()> {
-        for run in page.chunk_by(|a, b| a.object.schema().name() == b.object.schema().name()) {
-            let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
+        let runs: Vec<_> = page.chunk_by(|a, b| a.schema_name() == b.schema_name()).collect();
+        let mut names: Vec<&str> = runs
+            .iter()
+            .filter_map(|run| run.first())
+            .map(ListedObject::schema_name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() < runs.len() {
+            return self.write_mixed(page, out);
+        }
+        for run in runs {
             let Some(first) = run.first() else { continue };
+            let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
             let (needed, left_out) = columns(first.object.schema(), &rows);
-            if self.begin(first.object.schema(), needed) {
-                let heading: Vec<&str> = self
-                    .columns
-                    .iter()
-                    .map(|column| column.name.trim_matches(['<', '>']))
-                    .collect();
-                out.heading(&line(&self.columns, &heading))?;
-            }
-            for row in &rows {
-                let text = |column: &TableColumn| {
-                    row.iter()
-                        .find(|(name, _)| *name == column.name)
-                        .map_or("", |(_, text)| text)
-                };
-                let cells: Vec<&str> = self.columns.iter().map(text).collect();
-                writeln!(out, "{}", line(&self.columns, &cells))?;
-            }
+            self.write_rows(first.schema_name(), needed, &rows, out)?;
             if left_out > 0 {
                 writeln!(
                     out,
                     "(attributes of few objects are left out, {left_out} in number: --json has all)"
                 )?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes objects of several schemas in their order.
+    fn write_mixed(&mut self, page: &[ListedObject<'_>], out: &mut StandardOutput) -> Result<()> {
+        let mut needed: Vec<TableColumn> = Vec::new();
+        let mut by_schema: Vec<&ListedObject<'_>> = page.iter().collect();
+        by_schema.sort_by_key(|entry| entry.schema_name());
+        for run in by_schema.chunk_by(|a, b| a.schema_name() == b.schema_name()) {
+            let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
+            merge(&mut needed, columns(run[0].object.schema(), &rows).0);
+        }
+        let width = page.iter().map(|entry| entry.schema_name().len()).max().unwrap_or(0);
+        let schema = TableColumn {
+            name: SCHEMA.to_owned(),
+            width: width.max("schema".len()),
+            right: false,
+        };
+        needed.insert(0, schema);
+        let with_schema = |entry| {
+            let mut row = self.row(entry);
+            row.push((SCHEMA, entry.schema_name().to_owned()));
+            row
+        };
+        let rows: Vec<Row<'_>> = page.iter().map(with_schema).collect();
+        self.write_rows(SCHEMA, needed, &rows, out)
+    }
+
+    fn write_rows(
+        &mut self,
+        schema: &str,
+        needed: Vec<TableColumn>,
+        rows: &[Row<'_>],
+        out: &mut StandardOutput,
+    ) -> Result<()> {
+        let is_next = self.schema.as_deref().is_some_and(|before| before != schema);
+        if self.begin(schema, needed) {
+            if is_next {
+                writeln!(out)?;
+            }
+            let heading: Vec<&str> = self
+                .columns
+                .iter()
+                .map(|column| column.name.trim_matches(['<', '>']))
+                .collect();
+            out.heading(&line(&self.columns, &heading))?;
+        }
+        for row in rows {
+            let text = |column: &TableColumn| {
+                row.iter()
+                    .find(|(name, _)| *name == column.name)
+                    .map_or("", |(_, text)| text)
+            };
+            let cells: Vec<&str> = self.columns.iter().map(text).collect();
+            writeln!(out, "{}", line(&self.columns, &cells))?;
         }
         Ok(())
     }
@@ -94,10 +146,10 @@ impl ListTable {
     }
 
     /// Makes room for these columns; true when a heading is due.
-    fn begin(&mut self, schema: &Schema, needed: Vec<TableColumn>) -> bool {
+    fn begin(&mut self, schema: &str, needed: Vec<TableColumn>) -> bool {
         let is_known = |needed: &TableColumn| self.columns.iter().any(|column| column.name == needed.name);
-        if self.schema.as_deref() != Some(schema.name()) || !needed.iter().all(is_known) {
-            self.schema = Some(schema.name().to_owned());
+        if self.schema.as_deref() != Some(schema) || !needed.iter().all(is_known) {
+            self.schema = Some(schema.to_owned());
             self.columns = needed;
             return true;
         }
@@ -147,6 +199,21 @@ fn columns(schema: &Schema, rows: &[Row<'_>]) -> (Vec<TableColumn>, usize) {
     };
     columns.sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
     (columns, left_out.len())
+}
+
+/// Adds the columns of another schema: attributes before the columns that are none.
+fn merge(all: &mut Vec<TableColumn>, others: Vec<TableColumn>) {
+    for other in others {
+        if let Some(known) = all.iter_mut().find(|known| known.name == other.name) {
+            known.width = known.width.max(other.width);
+            known.right &= other.right;
+        } else if other.name.starts_with('<') {
+            all.push(other);
+        } else {
+            let at = all.iter().position(|known| known.name.starts_with('<'));
+            all.insert(at.unwrap_or(all.len()), other);
+        }
+    }
 }
 
 fn is_number(schema: &Schema, name: &str) -> bool {
@@ -202,11 +269,34 @@ mod tests {
         let (mars, free) = (Schema::builtin("mars").unwrap(), Schema::builtin("free").unwrap());
         let mut table = ListTable::new(false);
         let of = |schema: &Schema, name, text| columns(schema, &[row(&[(name, text)])]).0;
-        assert!(table.begin(&mars, of(&mars, "step", "6")));
-        assert!(!table.begin(&mars, of(&mars, "step", "0-240")));
+        assert!(table.begin(mars.name(), of(&mars, "step", "6")));
+        assert!(!table.begin(mars.name(), of(&mars, "step", "0-240")));
         assert_eq!(table.columns[0].width, 5);
-        assert!(table.begin(&mars, of(&mars, "number", "6")));
-        assert!(table.begin(&free, of(&free, "name", "x")));
+        assert!(table.begin(mars.name(), of(&mars, "number", "6")));
+        assert!(table.begin(free.name(), of(&free, "name", "x")));
+    }
+
+    #[test]
+    fn columns_of_two_schemas_are_merged() {
+        let (mars, free) = (Schema::builtin("mars").unwrap(), Schema::builtin("free").unwrap());
+        let mut all = columns(&mars, &[row(&[("step", "6"), ("param", "t"), (SIZE, "1 B")])]).0;
+        merge(
+            &mut all,
+            columns(&free, &[row(&[("name", "x"), ("step", "long"), (SIZE, "100 B")])]).0,
+        );
+        let shown: Vec<_> = all
+            .iter()
+            .map(|one| (one.name.as_str(), one.width, one.right))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("step", 4, false),
+                ("param", 5, false),
+                ("name", 4, false),
+                (SIZE, 5, true)
+            ]
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use junctura_model::SameKey;
+use junctura_model::command::shell_word;
 
 use super::files::{FilePayload, FileTarget, InputPosition};
 use super::patience::WaitReport;
@@ -170,6 +171,13 @@ impl<'a> FileTarget for OfferFeed<'a> {
         self.room.pool.schemas()
     }
 
+    fn schema_command(&self, file: &str) -> String {
+        format!(
+            "a server has those of its command line: `junctura pool serve --schema {}`",
+            shell_word(file)
+        )
+    }
+
     fn take(
         &mut self,
         place: &InputPosition,
@@ -205,6 +213,10 @@ impl<'a> FileTarget for OfferFeed<'a> {
 
     fn failed(&mut self, error: Error) -> Result<()> {
         self.tally.failed(error)
+    }
+
+    fn file_failed(&mut self, error: Error) -> Result<()> {
+        self.tally.file_failed(error)
     }
 
     fn show(&mut self, position: u64) {

@@ -17,6 +17,7 @@ use super::grib::{self, MessageSplitter, NextMessage};
 use super::header;
 use super::input::InputSource;
 use crate::attributes::{AttributePair, pair};
+use crate::model::schema_files;
 
 /// Bytes of the first read from a pipe.
 const PIPE_BYTES: usize = 1 << 20;
@@ -30,8 +31,8 @@ pub(crate) struct FilesArguments {
     /// An attribute of each object; it overrides the header
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<AttributePair>,
-    /// Schema of the objects (default: mars for GRIB, else the first schema)
-    #[arg(long, value_name = "NAME")]
+    /// Schema of the objects: its name, or a file with it (default: mars for GRIB, else the first schema)
+    #[arg(long, value_name = "NAME|FILE")]
     schema: Option<String>,
     /// Format of the files
     #[arg(long, value_enum, default_value_t = FileFormat::Auto)]
@@ -73,6 +74,8 @@ pub(crate) trait FileTarget {
     /// Returns the size of the largest payload that it accepts, in bytes.
     fn payload_bytes_max(&self) -> Result<u64>;
     fn schemas(&self) -> Result<Vec<Arc<Schema>>>;
+    /// Returns how a schema in a file is added to the destination.
+    fn schema_command(&self, file: &str) -> String;
     /// Writes one object.
     fn take(
         &mut self,
@@ -85,6 +88,10 @@ pub(crate) trait FileTarget {
     fn idle(&mut self) -> Result<()>;
     /// Records the failure of one object. Returns it as an error, unless the other objects shall continue.
     fn failed(&mut self, error: Error) -> Result<()>;
+    /// Records the failure of one file. Returns it as an error, unless the other files shall be read.
+    fn file_failed(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
     /// Reports how many bytes were read.
     fn show(&mut self, position: u64);
     /// Counts an object that has the key of an earlier one of the same file.
@@ -166,28 +173,55 @@ impl FilesArguments {
     /// # Errors
     /// Errors of the files and of the destination.
     pub(crate) fn read<G: FileTarget>(&self, goal: &mut G, interrupt: &InterruptFlag) -> Result<()> {
+        must_be_distinct(&self.set, str::to_owned)?;
         let mut before = 0;
         for path in &self.files {
-            let mut input = InputSource::open(path, interrupt)?;
-            let bytes = input.bytes().unwrap_or(0);
-            let is_grib = match self.format {
-                FileFormat::Grib => true,
-                FileFormat::Bytes => false,
-                FileFormat::Auto => {
-                    grib::is_grib(&mut input, &mut || goal.idle())?
-                        || self.schema.is_none() && foreign::is_named_grib(path)
+            match InputSource::open(path, interrupt) {
+                Ok(input) => {
+                    let bytes = input.bytes().unwrap_or(0);
+                    let read = self.read_one(goal, input, path, before);
+                    read.or_else(|error| match error.code() {
+                        // Of the destination.
+                        Code::Io => Err(error),
+                        _ => goal.file_failed(error),
+                    })?;
+                    before += bytes;
                 }
-            };
-            let schema = self.schema(&goal.schemas()?, is_grib)?;
-            if is_grib {
-                self.put_messages(goal, &schema, MessageSplitter::new(input), before)?;
-            } else {
-                self.put_whole(goal, &schema, input, path)?;
+                Err(error) => goal.file_failed(error)?,
             }
-            before += bytes;
             goal.show(before);
         }
         Ok(())
+    }
+
+    fn read_one<G: FileTarget>(&self, goal: &mut G, mut input: InputSource, path: &Path, before: u64) -> Result<()> {
+        let is_grib = match self.format {
+            FileFormat::Grib => true,
+            FileFormat::Bytes => false,
+            FileFormat::Auto => {
+                grib::is_grib(&mut input, &mut || goal.idle())? || self.schema.is_none() && foreign::is_named_grib(path)
+            }
+        };
+        let schema = self.schema(goal, is_grib)?;
+        must_be_distinct(&self.set, |name| {
+            schema
+                .find(name)
+                .map_or(name, |id| &schema.attribute(id).name)
+                .to_owned()
+        })?;
+        if before == 0 {
+            self.set.iter().for_each(|pair| note_option(pair, &schema));
+        }
+        if is_grib {
+            self.put_messages(goal, &schema, MessageSplitter::new(input), before)
+        } else {
+            self.put_whole(goal, &schema, input, path)
+        }
+    }
+
+    /// Returns the number of files.
+    pub(crate) fn count(&self) -> usize {
+        self.files.len()
     }
 
     /// Returns the total size of the files, if none is a pipe.
@@ -198,21 +232,30 @@ impl FilesArguments {
             .sum()
     }
 
-    fn schema(&self, schemas: &[Arc<Schema>], is_grib: bool) -> Result<Arc<Schema>> {
+    fn schema<G: FileTarget>(&self, goal: &G, is_grib: bool) -> Result<Arc<Schema>> {
+        let schemas = goal.schemas()?;
         let of_name = |name: &str| schemas.iter().find(|schema| schema.name() == name);
         let chosen = match &self.schema {
             Some(name) => of_name(name),
             None if is_grib => of_name(header::SCHEMA).or(schemas.first()),
             None => schemas.first(),
         };
-        chosen.cloned().ok_or_else(|| {
-            let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
-            let asked = self.schema.as_deref().unwrap_or_default();
-            let near = nearest(names.iter().copied(), asked);
-            let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            let cause = format!("there is no such schema; there are {}{meant}", names.join(", "));
-            Error::new(Code::NotFound, format!("schema {asked}"), cause)
-        })
+        if let Some(chosen) = chosen {
+            return Ok(Arc::clone(chosen));
+        }
+        let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
+        let asked = self.schema.as_deref().unwrap_or_default();
+        if Path::new(asked).is_file() {
+            return schema_of_file(asked, &schemas, &goal.schema_command(asked));
+        }
+        let near = nearest(names.iter().copied(), asked);
+        let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let added = goal.schema_command("FILE");
+        let cause = format!(
+            "there is no such schema; there are {}{meant}; {added}",
+            names.join(", ")
+        );
+        Err(Error::new(Code::NotFound, format!("schema {asked}"), cause))
     }
 
     fn put_messages<G: FileTarget>(
@@ -372,7 +415,14 @@ impl FilesArguments {
             goal.take(&place, schema, &attributes, FilePayload::Bytes(bytes))
         };
         put.map_err(|error| foreign::hint(error, input.head(), self.set.is_empty()))
-            .map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
+            .map_err(|error| {
+                let schemas = goal.schemas().unwrap_or_default();
+                hint(
+                    &with_schema(error, schema, self.schema.is_none()),
+                    &schemas,
+                    self.schema.is_some(),
+                )
+            })
             .or_else(|error| goal.failed(error))
     }
 }
@@ -449,6 +499,76 @@ fn default_name(schema: &Schema, set: &[AttributePair], path: &Path) -> Option<A
     })
 }
 
+/// Returns the schema of the destination that is equal to the one in a file.
+///
+/// # Errors
+/// `NotFound` if there is none of its name; `SchemaMismatch`, with the first difference, if it differs.
+fn schema_of_file(file: &str, schemas: &[Arc<Schema>], added: &str) -> Result<Arc<Schema>> {
+    let read = schema_files::read(file)?;
+    let [own] = read.as_slice() else {
+        let cause = "the file has several schemas: give the name of one";
+        return Err(Error::new(Code::InvalidArgument, format!("schema {file}"), cause));
+    };
+    let subject = format!("schema {} of {file}", own.name());
+    let Some(known) = schemas.iter().find(|schema| schema.name() == own.name()) else {
+        return Err(Error::new(
+            Code::NotFound,
+            subject,
+            format!("the schema is not there yet; {added}"),
+        ));
+    };
+    match own.differences(known).into_iter().next() {
+        None => Ok(Arc::clone(known)),
+        Some(difference) => {
+            let cause = format!(
+                "the schema of this name differs ({difference}); --schema {} uses it",
+                own.name()
+            );
+            Err(Error::new(Code::SchemaMismatch, subject, cause))
+        }
+    }
+}
+
+/// # Errors
+/// `InvalidArgument` if two pairs are about one attribute, by the name that `name_of` returns.
+fn must_be_distinct(set: &[AttributePair], name_of: impl Fn(&str) -> String) -> Result<()> {
+    for (at, pair) in set.iter().enumerate() {
+        let name = name_of(&pair.name);
+        if let Some(first) = set[..at].iter().find(|first| name_of(&first.name) == name) {
+            let cause = format!(
+                "the attribute is given twice: --set {}={} and --set {}={}",
+                first.name, first.value, pair.name, pair.value
+            );
+            return Err(Error::new(Code::InvalidArgument, name, cause));
+        }
+    }
+    Ok(())
+}
+
+/// Prints that an undeclared attribute has, or nearly has, the name of an option.
+fn note_option(pair: &AttributePair, schema: &Schema) {
+    const OPTIONS: [&str; 5] = ["bundle", "retain", "retention", "schema", "timeout"];
+    let AttributePair { name, value } = pair;
+    let option = nearest(OPTIONS, name).filter(|_| schema.is_open() && schema.find(name).is_none());
+    if let Some(option) = option {
+        say!("junctura: --set {name}={value} adds an attribute to the object; --{option} is an option of its own");
+    }
+}
+
+/// Names the schema in an error about attributes that it refuses, and why it applies.
+fn with_schema(error: Error, schema: &Schema, is_default: bool) -> Error {
+    let is_of_attributes = matches!(error.code(), Code::SchemaMismatch | Code::TypeMismatch);
+    let name = schema.name();
+    if !is_of_attributes || !is_default || error.cause().contains("; the schema is ") {
+        return error;
+    }
+    let cause = format!(
+        "{}; the schema is {name}, the first one, since --schema names none",
+        error.cause()
+    );
+    error.because(cause)
+}
+
 /// Names a schema that accepts any attributes, if the user chose no schema.
 pub(crate) fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
     let open = schemas.iter().find(|schema| schema.is_open());
@@ -456,7 +576,7 @@ pub(crate) fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Erro
         Some(open) if error.code() == Code::SchemaMismatch && !chosen => {
             let (name, cause) = (open.name(), error.cause());
             let in_library = format!("; with schema {name} any attributes may be given");
-            let cause = cause.strip_suffix(&in_library).unwrap_or(cause);
+            let cause = cause.replace(&in_library, "");
             let cause = format!("{cause}; with --schema {name} any attributes may be given");
             Error::new(error.code(), error.subject(), cause)
         }
@@ -487,6 +607,10 @@ mod tests {
 
         fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
             Ok(Vec::new())
+        }
+
+        fn schema_command(&self, _: &str) -> String {
+            String::new()
         }
 
         fn take(

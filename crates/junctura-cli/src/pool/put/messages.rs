@@ -91,6 +91,10 @@ impl FileTarget for MessageTaker<'_> {
         Ok(self.schemas.to_vec())
     }
 
+    fn schema_command(&self, file: &str) -> String {
+        format!("open it with the schema {file}")
+    }
+
     fn take(
         &mut self,
         place: &InputPosition,

@@ -94,7 +94,7 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 /// Puts.
 pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
-    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
+    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes()).of_files(arguments.files.count());
     let builder = arguments
         .pool
         .builder("junctura put")

@@ -11,6 +11,7 @@ use junctura_terminal::size;
 use serde_json::{Value, json};
 
 use super::files::InputPosition;
+use crate::commands::complete;
 
 /// Maximum number of failures that are reported one by one while the others continue.
 const FAILURES_TOLD: u64 = 10;
@@ -24,6 +25,18 @@ const OF_ONE_OBJECT: [Code; 6] = [
     Code::Corrupt,
 ];
 
+/// Codes of failures that concern one file only.
+const OF_ONE_FILE: [Code; 8] = [
+    Code::AlreadyExists,
+    Code::SchemaMismatch,
+    Code::TypeMismatch,
+    Code::InvalidArgument,
+    Code::TooLarge,
+    Code::Corrupt,
+    Code::Conflict,
+    Code::Io,
+];
+
 /// Selects the reports: single objects, or only counts.
 #[allow(
     clippy::struct_excessive_bools,
@@ -31,10 +44,11 @@ const OF_ONE_OBJECT: [Code; 6] = [
 )]
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TellArguments {
-    /// Continue after a damaged message or an object that is refused; the exit status still reports it
+    /// Continue after a damaged message, and after an object that is refused; the exit status still reports it. Without this option
+    /// `put` only reads the other files
     #[arg(long)]
     keep_going: bool,
-    /// Print version and key of each object once it is visible
+    /// Print version, key and schema of each object once it is visible
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
     /// Print JSON: a line for each object once it is visible, then a summary
@@ -50,12 +64,17 @@ pub(crate) struct OfferOrigin {
     pub(crate) place: InputPosition,
     bytes: u64,
     key: String,
+    schema: String,
 }
 
 impl OfferOrigin {
-    pub(crate) fn new(place: &InputPosition, bytes: u64, key: String) -> OfferOrigin {
-        let place = place.clone();
-        OfferOrigin { place, bytes, key }
+    pub(crate) fn new(place: &InputPosition, bytes: u64, key: String, schema: &str) -> OfferOrigin {
+        OfferOrigin {
+            place: place.clone(),
+            bytes,
+            key,
+            schema: schema.to_owned(),
+        }
     }
 }
 
@@ -68,6 +87,8 @@ impl TellArguments {
 /// Counts and reports objects.
 pub(crate) struct PutTally {
     arguments: TellArguments,
+    /// Whether other files are read after one that failed.
+    has_several: bool,
     began: Instant,
     objects: u64,
     bytes: u64,
@@ -86,6 +107,7 @@ impl PutTally {
         progress.expect(expected_bytes);
         PutTally {
             arguments,
+            has_several: false,
             began: Instant::now(),
             objects: 0,
             bytes: 0,
@@ -96,6 +118,12 @@ impl PutTally {
             progress,
             failure: None,
         }
+    }
+
+    /// Notes how many files are read.
+    pub(crate) fn of_files(mut self, count: usize) -> PutTally {
+        self.has_several = count > 1;
+        self
     }
 
     /// Whether some objects failed.
@@ -126,7 +154,8 @@ impl PutTally {
         } else {
             String::new()
         };
-        Ok(OfferOrigin::new(place, bytes as u64, key))
+        let name = if self.tells() { schema.name() } else { "" };
+        Ok(OfferOrigin::new(place, bytes as u64, key, name))
     }
 
     /// Counts an acknowledged object.
@@ -142,16 +171,31 @@ impl PutTally {
             let cause = format!("{}; --keep-going continues with the next intact message", error.cause());
             return Err(Error::new(error.code(), error.subject(), cause));
         }
-        if !self.arguments.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
+        if !self.arguments.keep_going && !self.has_several || !OF_ONE_OBJECT.contains(&error.code()) {
             return Err(error);
         }
+        self.note(error);
+        Ok(())
+    }
+
+    /// Records that a file could not be read to its end. Returns it as an error, unless only this file is concerned and there are
+    /// others.
+    pub(crate) fn file_failed(&mut self, error: Error) -> Result<()> {
+        if !self.has_several || !OF_ONE_FILE.contains(&error.code()) {
+            return Err(error);
+        }
+        self.failed += u64::from(error.code() != Code::Corrupt);
+        self.note(error);
+        Ok(())
+    }
+
+    fn note(&mut self, error: Error) {
         match self.failed {
-            ..=FAILURES_TOLD => self.say(&error),
+            ..=FAILURES_TOLD => self.say(&complete(error.clone())),
             number if number == FAILURES_TOLD + 1 => self.say(&"more failures are only counted"),
             _ => {}
         }
         self.failure.get_or_insert(error);
-        Ok(())
     }
 
     /// Counts objects that failed together with a reported one.
@@ -184,12 +228,13 @@ impl PutTally {
     pub(crate) fn tell(&mut self, origin: &OfferOrigin, version: Option<&str>) -> Result<()> {
         if self.arguments.json {
             return self.out.json(&json!({
-                "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.place.file,
+                "schema": origin.schema, "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.place.file,
                 "message": origin.place.message, "field": origin.place.field,
             }));
         }
         if self.arguments.verbose {
-            writeln!(self.out, "{} {}", version.unwrap_or("staged"), origin.key)?;
+            let version = version.unwrap_or("staged");
+            writeln!(self.out, "{version} {} (schema {})", origin.key, origin.schema)?;
         }
         Ok(())
     }

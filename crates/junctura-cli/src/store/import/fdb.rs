@@ -262,8 +262,9 @@ impl FdbImport {
             message: None,
             field: None,
         };
+        let schema = self.schemas[found.schema].name();
         self.unflushed
-            .push(OfferOrigin::new(&file, bytes.length, found.key.clone()));
+            .push(OfferOrigin::new(&file, bytes.length, found.key.clone(), schema));
         Ok(())
     }
 

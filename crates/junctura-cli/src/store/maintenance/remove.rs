@@ -16,11 +16,11 @@ use crate::store::{NOTHING_MATCHES, StoreArguments};
 const PURGE_EXAMPLES: &str = "Examples:
   junctura store purge --store /data/archive                       all masked versions
   junctura store purge --store /data/archive class=rd --dry-run    report only
-The room is there again after `junctura store compact`, when no reader can need it any more.";
+The room is there again after `junctura store compact --store URL`, when no reader can need it any more.";
 const WIPE_EXAMPLES: &str = "Examples:
   junctura store wipe --store /data/archive class=rd,expver=test --dry-run   report only
   junctura store wipe --store /data/archive class=rd,expver=test --yes       without a confirmation
-The room is there again after `junctura store compact`, when no reader can need it any more.";
+The room is there again after `junctura store compact --store URL`, when no reader can need it any more.";
 
 /// Keys that a dry run prints without --verbose.
 const KEYS_SHOWN: usize = 20;
@@ -144,7 +144,7 @@ fn amount(listing: &Listing) -> String {
 fn ask(listing: &Listing, url: &str) -> Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         let cause = format!(
-            "it would remove {}: confirm with --yes; `junctura ls --store` lists them",
+            "it would remove {}: confirm with --yes; `junctura ls --store URL` lists them",
             amount(listing)
         );
         return Err(Error::new(Code::InvalidArgument, "wipe", cause));

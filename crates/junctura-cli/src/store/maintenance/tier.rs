@@ -21,7 +21,7 @@ const MOVE_EXAMPLES: &str = "Examples:
   junctura store move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
   junctura store move --store /data/archive --to cold class=rd --dry-run       what would be moved
   junctura store move --store /data/archive --to data class=rd                 and back
-The room is there again after `junctura store compact`, when no reader can need it any more.";
+The room is there again after `junctura store compact --store URL`, when no reader can need it any more.";
 
 /// Add a location for objects of a store, or list the locations
 ///
@@ -128,7 +128,7 @@ pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     out.flush()
 }
 
-/// Gathers, for `junctura store compact`: damaged objects do not stop the compaction.
+/// Gathers, for `junctura store compact --store URL`: damaged objects do not stop the compaction.
 pub(crate) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
     let gathered = with_progress(None, |progress| store.gather(progress))?;
     Ok(tell(&gathered, "gathered", as_json, url, &mut StandardOutput::new()))

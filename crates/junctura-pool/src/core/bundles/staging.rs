@@ -1,7 +1,7 @@
 //! Members of an open bundle, and the memory that only its end can free.
 
 use junctura_memory::classes;
-use junctura_model::{Code, Error, Result, SameKey, size};
+use junctura_model::{Code, Error, Result, SameKey, command, size};
 use junctura_wire::fixed;
 
 use super::{BundleRow, BundleTable, StagedMember};
@@ -24,16 +24,19 @@ impl BundleTable {
         content: OfferContent<'_>,
         now: Nanoseconds,
     ) -> Result<()> {
+        let number = content.head.schema.get();
+        let text = || objects.key_text(number, content.record);
         let filed = objects.find_key(key).filter(|filed| !objects.is_marker(*filed));
         let cause = if let Some(filed) = filed {
-            objects.why_taken(filed, now)
+            let schema = objects.config.schemas.get(usize::from(number));
+            let schema = schema.map_or("", |schema| schema.name());
+            objects.why_taken(filed, now, &command::forget(&text(), schema))
         } else if self.reserve(key) {
             "an object with this key is staged in a bundle, and its schema rejects another".to_owned()
         } else {
             return Ok(());
         };
-        let text = objects.key_text(content.head.schema.get(), content.record);
-        Err(Error::new(Code::AlreadyExists, text, cause))
+        Err(Error::new(Code::AlreadyExists, text(), cause))
     }
 
     /// Checks whether a bundle accepts an object; returns the staged object of the same key that it replaces.

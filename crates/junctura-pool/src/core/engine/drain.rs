@@ -36,6 +36,8 @@ pub(in crate::core) struct DrainState {
     pub(in crate::core) looks: bool,
     /// The follows that the end waits for. Those behind the first may have received everything by now.
     pub(in crate::core) follows: BTreeSet<LastFollow>,
+    /// The follows that it no longer waits for, since their readers released nothing.
+    pub(in crate::core) stalled: Vec<LastFollow>,
 }
 
 /// A follow without a requirement that had objects to receive when the drain began.
@@ -82,19 +84,22 @@ impl DrainState {
                 return;
             }
             self.follows.pop_first();
-            self.follows.extend(present.filter(|present| present.at > now));
+            match present {
+                Some(present) if present.at > now => _ = self.follows.insert(present),
+                Some(present) => self.stalled.push(present),
+                None => {}
+            }
         }
     }
 
-    /// Returns the follows that have yet to receive objects, with their number.
+    /// Returns the follows that the end waits for and that have yet to receive objects, with their number.
     pub(in crate::core) fn last_follows(&self, interests: &InterestTable) -> impl Iterator<Item = (u32, usize)> {
-        let still = self
-            .follows
-            .iter()
-            .filter_map(|follow| interests.still(Some(follow.interest)));
-        still
-            .map(|id| (id, interests.yet_to_receive(id)))
-            .filter(|&(_, count)| count > 0)
+        have_yet_to_receive(self.follows.iter(), interests)
+    }
+
+    /// Returns all follows that have yet to receive objects, with their number; also those that the end no longer waits for.
+    pub(in crate::core) fn unserved_follows(&self, interests: &InterestTable) -> impl Iterator<Item = (u32, usize)> {
+        have_yet_to_receive(self.follows.iter().chain(&self.stalled), interests)
     }
 
     /// Returns when a follow no longer delays the end; the time 0 if none does any more.
@@ -105,4 +110,14 @@ impl DrainState {
         let is_waiting = |follow: &&LastFollow| LastFollow::of(interests, follow.interest, self.began).is_some();
         Some(follows.find(is_waiting).map_or(0, |follow| follow.at))
     }
+}
+
+fn have_yet_to_receive<'a>(
+    follows: impl Iterator<Item = &'a LastFollow>,
+    interests: &InterestTable,
+) -> impl Iterator<Item = (u32, usize)> {
+    let still = follows.filter_map(|follow| interests.still(Some(follow.interest)));
+    still
+        .map(|id| (id, interests.yet_to_receive(id)))
+        .filter(|&(_, count)| count > 0)
 }

@@ -173,6 +173,7 @@ impl Core {
         if is_late && self.drain.looks {
             // Each demand is answered, and each follow named, before the end.
             self.drain.follows.clear();
+            self.drain.stalled.clear();
             let mut next = 0;
             while self.look_at_next(&mut next, fx) {}
         }
@@ -183,11 +184,13 @@ impl Core {
         if drain.ending.is_none() && goes_on && !is_late {
             return;
         }
+        let code = if is_late { Code::Timeout } else { Code::Gone };
         let ending = match &drain.ending {
             Some(ending) => ending.clone(),
-            None => what_is_left(asked, drain).map_or(Ok(()), Err),
+            None => what_is_left(asked, drain, code).map_or(Ok(()), Err),
         };
         drain.follows.clear();
+        drain.stalled.clear();
         drain.ending = Some(ending.clone());
         for (client, request) in std::mem::take(&mut drain.askers).into_keys() {
             self.exchange.asked.settle(client, request);
@@ -261,12 +264,12 @@ impl ClientRequests {
     }
 }
 
-/// Describes what requirements are owed, and what the last follows have yet to receive; `None`: nothing.
-fn what_is_left(asked: &ClientRequests, drain: &DrainState) -> Option<Error> {
+/// Describes what requirements are owed, and what follows have yet to receive, as an error with this code; `None`: nothing.
+fn what_is_left(asked: &ClientRequests, drain: &DrainState, code: Code) -> Option<Error> {
     let interests = &asked.interests;
     let requirements = interests.requirements.iter().map(|id| (id, asked.still_owed(id)));
     let requirements = requirements.filter(|&(_, count)| count > 0);
-    let owing: Vec<(u32, usize)> = requirements.chain(drain.last_follows(interests)).collect();
+    let owing: Vec<(u32, usize)> = requirements.chain(drain.unserved_follows(interests)).collect();
     let total: usize = owing.iter().map(|&(_, count)| count).sum();
     if total == 0 {
         return None;
@@ -280,7 +283,7 @@ fn what_is_left(asked: &ClientRequests, drain: &DrainState) -> Option<Error> {
         who.push(format!("and {} other interests", owing.len() - NAMED_MAX));
     }
     let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
-    Some(Error::new(Code::Timeout, "pool", cause))
+    Some(Error::new(code, "pool", cause))
 }
 
 fn draining(code: Code) -> Error {

@@ -264,7 +264,7 @@ impl ObjectTable {
 pub(in crate::core) fn no_attribute(schemas: &[Arc<Schema>], subject: &str, name: &str) -> Error {
     let near = schemas.iter().find_map(|schema| schema.nearest_name(name));
     let remedy = near.map_or_else(
-        || "`junctura schema show` lists the attributes of a schema".to_owned(),
+        || "`junctura schema show NAME` lists the attributes of a schema".to_owned(),
         |near| format!("did you mean {near}?"),
     );
     let cause = format!("no schema has an attribute {name}; {remedy}");

@@ -40,6 +40,15 @@ impl RemovalReason {
             Self::Archived => "archived",
         }
     }
+
+    /// Returns it as the end of a sentence about an object.
+    pub(in crate::core) fn sentence(self) -> &'static str {
+        match self {
+            Self::Withdrawn => "was withdrawn",
+            Self::Expired => "its retention ended",
+            Self::Archived => "was archived and removed",
+        }
+    }
 }
 
 /// The end of an object's retention.

@@ -26,22 +26,21 @@ impl ObjectTable {
         self.find_key(key).is_none_or(|filed| self.is_marker(filed))
     }
 
-    /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
-    pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
+    /// Returns why a key is taken under a schema that rejects a second object, and what frees it: a time, or a command.
+    pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds, forget: &str) -> String {
         const SUPERSEDE: &str = "with `same_key: supersede` in its schema another replaces it";
-        const FORGET: &str = "at once with `junctura pool withdraw --forget`";
         let age = self.config.tombstone_age;
         let seconds = |time: Duration| format!("{} s", time.as_millis().div_ceil(1000));
         match filed {
             KeyEntry::Object(_) => {
-                format!("an object with this key is in the pool; its key is free {FORGET}; {SUPERSEDE}")
+                format!("an object with this key is in the pool; its key is free at once with {forget}; {SUPERSEDE}")
             }
             KeyEntry::Tombstone(id) => {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool, and was {} {} ago; its key is free in {}, or {FORGET}; {SUPERSEDE}",
-                    tombstone.why.map_or("gone", RemovalReason::name),
+                    "an object with this key was in the pool, and {} {} ago; its key is free in {}, or at once with {forget}; {SUPERSEDE}",
+                    tombstone.why.map_or("was removed", RemovalReason::sentence),
                     seconds(gone),
                     seconds(age.saturating_sub(gone))
                 )

@@ -242,7 +242,7 @@ fn under_reject_staging_reserves_the_key() {
             format!("5: {staged}"),
             format!("6: {staged}"),
             "7: AlreadyExists an object with this key is in the pool; its key is free at once with `junctura pool withdraw \
-             --forget`; with `same_key: supersede` in its schema another replaces it"
+             '{set=all}{}{name=there}' --schema letters --forget`; with `same_key: supersede` in its schema another replaces it"
                 .to_owned()
         ]
     );

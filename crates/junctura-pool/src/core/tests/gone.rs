@@ -63,7 +63,7 @@ fn a_key_is_free_when_its_object_is_forgotten() {
         heard[1].starts_with("5: AlreadyExists") && heard[2].starts_with("6: AlreadyExists"),
         "{heard:?}"
     );
-    assert!(heard[1].contains("withdraw --forget"), "{heard:?}");
+    assert!(heard[1].contains("--schema letters --forget`"), "{heard:?}");
     world.ask(p, 7, forget(TargetBody::selector("")));
     world.demand_key(p, 8, "b", Some(0));
     let heard = world.heard(p);
