@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from junctura._native_model import _Attributes, _Given, _Kind
     from junctura.aio._writing import Durability, Retention
 
+_T = TypeVar("_T")
 # Larger copies run beside the loop.
 COPIED_AT_ONCE = 1 << 20
 # Seconds that an offer waits before its wait is reported.
@@ -366,13 +367,11 @@ class Pool(ArrayVerbs):
 
         """
         if shape is None and nbytes is not None and dtype is None:
-            memory: Allocation = await self._memory(self.blocking._begin_allocate(nbytes, None, None, None))
-            return memory
+            return await self._memory(self.blocking._begin_allocate(nbytes, None, None, None))
         if shape is None or nbytes is not None:
             raise InvalidArgument("allocate", "a number of bytes is expected, or a shape with the dtype")
         length, kind, extents = numpy_payload.measure(shape, dtype)
-        memory = await self._memory(self.blocking._begin_allocate(length, kind, extents, None))
-        return memory
+        return await self._memory(self.blocking._begin_allocate(length, kind, extents, None))
 
     def pipeline(self, window: int = 64) -> Pipeline:
         """Returns a pipeline, whose offers do not wait for each acknowledgment: up to `window` may be
@@ -649,7 +648,7 @@ class Pool(ArrayVerbs):
         begun = await self._begin_offer(data, attributes, how, keywords, bundle)
         return None if begun is None else await self._memory(begun)
 
-    async def _memory(self, begun: _Answer[Any]) -> Any:
+    async def _memory(self, begun: _Answer[_T]) -> _T:
         """Awaits an answer that may have to wait for memory: a long wait is reported, and a full pool explained."""
         native = self.blocking
         reports: builtins.list[asyncio.Task[None]] = []

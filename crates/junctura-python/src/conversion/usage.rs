@@ -1,10 +1,10 @@
 //! Valid calls with a probable mistake, which are a `UsageWarning`: a misspelled option among the attributes of an offer, as an open
 //! schema takes any keyword as an attribute; an array whose schema has no place for its type; how a pool is opened.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use junctura::{Pool, PoolBuilder, Schema, TallyOptions};
 use junctura_model::nearest;
@@ -50,7 +50,7 @@ const POOLS_MAX: usize = 256;
 pub(crate) struct CheckedNames(Mutex<NameHashes>);
 
 #[derive(Default)]
-struct NameHashes(HashSet<u64>);
+struct NameHashes(BTreeSet<u64>);
 
 impl NameHashes {
     /// Whether no keyword of this name was checked before.
@@ -65,7 +65,7 @@ impl NameHashes {
 }
 
 /// The names that were checked, by the URL of the pool.
-static OF_POOLS: LazyLock<Mutex<HashMap<String, NameHashes>>> = LazyLock::new(Mutex::default);
+static OF_POOLS: Mutex<BTreeMap<String, NameHashes>> = Mutex::new(BTreeMap::new());
 
 /// Where the attributes of an offer are kept.
 #[derive(Clone, Copy)]

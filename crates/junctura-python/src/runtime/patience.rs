@@ -4,9 +4,9 @@
 //! The thread that waits reports it itself: the facade calls the interrupt hook in every long wait.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool};
@@ -25,7 +25,7 @@ const REPORTED_EVERY: Duration = Duration::from_mins(1);
 const POOLS_MAX: usize = 256;
 
 /// The last reports, by the URL of the pool.
-static LAST_REPORTS: LazyLock<Mutex<HashMap<String, Instant>>> = LazyLock::new(Mutex::default);
+static LAST_REPORTS: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     static WAIT: RefCell<Option<OfferWait>> = const { RefCell::new(None) };
@@ -129,7 +129,10 @@ fn text(waits: &str) -> String {
 }
 
 fn may_report(pool: &Pool) -> bool {
-    let mut last = LAST_REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread may have held it when this process was forked.
+    let Ok(mut last) = LAST_REPORTS.try_lock() else {
+        return false;
+    };
     let may = last.get(pool.url()).is_none_or(|last| last.elapsed() >= REPORTED_EVERY);
     if may {
         if last.len() == POOLS_MAX {
