@@ -89,7 +89,7 @@ def overhead(family: str, program: Path, plain: dict[str, str], preloaded: dict[
     for turn in range(ROUNDS):
         name = f"/dev/shm/junctura-bench-{os.getpid()}-{turn}"
         for way, environment in (("without", plain), ("with", preloaded)):
-            ways[way].append(seconds(family, 1, [str(program), "small", "20000", name], environment))
+            ways[way].append(seconds(family, 1, [str(program), "small", "400000", name], environment))
             Path(name).unlink(missing_ok=True)
     least = {way: min(each) for way, each in ways.items()}
     return {

@@ -137,8 +137,8 @@ class Screen:
             numbers, kind, letter = found.groups()
             if kind == "H":
                 self.row, self.column = (int(number) - 1 for number in numbers.split(";"))
-            elif kind == "J":
-                self.lines = [[" "] * 80 for _ in range(24)]
+            elif kind == "K":
+                self.lines[self.row][self.column :] = [" "] * (80 - self.column)
             elif letter and self.column < 80:
                 self.lines[self.row][self.column] = letter
                 self.column += 1

@@ -59,6 +59,95 @@ def test_ncgen_writes_into_the_pool(form: str, intercepted: dict[str, str], tmp_
     assert run("ncdump", "-n", "all", "pool.nc", folder=tmp_path, environment=intercepted) == text
 
 
+USER_TYPES = """netcdf types {
+types:
+  byte enum cloud {clear = 0, few = 1, overcast = 8};
+  opaque(5) seal;
+  float(*) profile;
+  string(*) words;
+  compound point { float x; int y; };
+  compound station { point at; float levels(3); cloud sky; seal mark; double time; };
+  compound track { string name; profile heights; };
+  point(*) path;
+dimensions: time = unlimited; obs = unlimited; x = 3;
+variables:
+  double time(time);
+  cloud clouds(time, x); cloud clouds:_FillValue = overcast;
+  seal seals(x);
+  profile profiles(time, x);
+  words lists(x);
+  station stations(time);
+  track tracks(x);
+  path paths(obs);
+  point alone;
+  float plain(time, x); point plain:origin = {1.5, 2};
+  cloud :sky = few; profile :levels = {1, 2.5}, {}, {3};
+data:
+  time = 0, 6, 12;
+  clouds = clear, few, overcast, few, few, clear;
+  seals = 0X0102030405, 0Xa0b0c0d0e0, 0X0000000000;
+  profiles = {1, 2, 3}, {}, {4.5}, {5}, {6, 7}, {8};
+  lists = {"a", "bc"}, {"d"}, {""};
+  stations = {{1, 2}, {1, 2, 3}, few, 0X0102030405, 0.5}, {{3, 4}, {4, 5, 6}, clear, 0X1122334455, 1.5},
+    {{5, 6}, {7, 8, 9}, few, 0X0000000001, 2.5};
+  tracks = {"one", {1, 2}}, {"two", {3}}, {"three", {4, 5, 6}};
+  paths = {{1, 2}, {3, 4}}, {{5, 6}}, {}, {{7, 8}};
+  alone = {7, 8};
+  plain = 1, 2, 3, 4, 5, 6;
+group: deep {
+  types: int enum level {low = -1, high = 100000};
+  dimensions: event = unlimited;
+  variables: level levels(event);
+  data: levels = low, high, low;
+}
+}
+"""
+@pytest.mark.parametrize("mode", ["pool", "tee"])
+def test_user_defined_types_are_kept(mode: str, intercepted: dict[str, str], tmp_path: Path) -> None:
+    need("ncgen", "nccopy", "ncdump")
+    (tmp_path / "types.cdl").write_text(USER_TYPES)
+    stated = {**intercepted, "JUNCTURA_NETCDF": f"pool*.nc={mode}"}
+    plain = {name: value for name, value in intercepted.items() if name != "LD_PRELOAD"}
+    run("ncgen", "-4", "-o", "plain.nc", "types.cdl", folder=tmp_path, environment=plain)
+    run("ncgen", "-4", "-o", "pool.nc", "types.cdl", folder=tmp_path, environment=stated)
+    assert (tmp_path / "pool.nc").exists() == (mode == "tee")
+    run("nccopy", "pool.nc", "out.nc", folder=tmp_path, environment=stated)
+    told = [run("ncdump", "-n", "same", name, folder=tmp_path, environment=plain) for name in ("plain.nc", "out.nc")]
+    assert told[0] == told[1]
+
+
+# Records that only another variable has: those of user types are shorter, and have fill values or zeros there.
+SHORTER = """
+import sys, netCDF4, numpy as np
+with netCDF4.Dataset(sys.argv[1], "w") as file:
+    file.createDimension("time", None); file.createDimension("x", 2)
+    point = file.createCompoundType(np.dtype([("a", "f4"), ("b", "i4")]), "point")
+    cloud = file.createEnumType(np.uint8, "cloud", {"clear": 0, "few": 1, "overcast": 8})
+    profile = file.createVLType(np.float32, "profile")
+    time = file.createVariable("time", "f8", ("time",))
+    points = file.createVariable("points", point, ("time", "x"))
+    clouds = file.createVariable("clouds", cloud, ("time", "x"), fill_value=8)
+    profiles = file.createVariable("profiles", profile, ("time",))
+    for record in range(4):
+        time[record] = record
+        if record == 1: clouds[record] = [1, 0]
+        if record == 2: points[record, 0] = np.array((1, 2), point.dtype)
+        if record == 0: profiles[record] = np.array([1, 2], "f4")
+    assert len(file.dimensions["time"]) == 4
+"""
+
+
+def test_records_of_user_types_may_be_fewer(intercepted: dict[str, str], tmp_path: Path) -> None:
+    need("nccopy", "ncdump")
+    (tmp_path / "shorter.py").write_text(SHORTER)
+    plain = {name: value for name, value in intercepted.items() if name != "LD_PRELOAD"}
+    run(sys.executable, "shorter.py", "plain.nc", folder=tmp_path, environment=plain)
+    run(sys.executable, "shorter.py", "pool.nc", folder=tmp_path, environment=intercepted)
+    run("nccopy", "pool.nc", "out.nc", folder=tmp_path, environment=intercepted)
+    told = [run("ncdump", "-n", "same", name, folder=tmp_path, environment=plain) for name in ("plain.nc", "out.nc")]
+    assert told[0] == told[1]
+
+
 FORECAST = """netcdf forecast {
 dimensions: time = unlimited; lat = 3; lon = 4;
 variables:

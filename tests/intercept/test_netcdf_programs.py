@@ -72,6 +72,18 @@ def test_ranks_write_and_others_read(
         assert_same(tmp_path / "file.nc", tmp_path / "pool.nc")
 
 
+def test_values_of_which_one_rank_has_all_are_no_parallel_writes(
+    compiled: Callable[..., Path], intercepted: dict[str, str], tmp_path: Path
+) -> None:
+    """They would be lost: each rank has definitions of its own."""
+    need(MPIRUN[0])
+    plain = {**without_preload(intercepted), **AS_ROOT}
+    preload = ("-x", f"LD_PRELOAD={intercepted['LD_PRELOAD']}")
+    words = [*MPIRUN, "-n", 2, *preload, compiled("parallel_private.c"), "pool.nc"]
+    told = run(*words, folder=tmp_path, environment=plain).splitlines()
+    assert sorted(told) == [f"{name} of {rank}" for name in ("clouds", "texts") for rank in (0, 1)]
+
+
 def test_the_declarations_are_those_of_the_library(tmp_path: Path) -> None:
     """The real header, its numbers and its functions, beside ours: the compiler compares them."""
     need("nc-config")

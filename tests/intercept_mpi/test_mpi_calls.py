@@ -74,6 +74,22 @@ def test_python_finds_the_forms_of_large_counts_that_its_mpi_lacks(
     assert len(client.list()) == (name == "a.array")
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_several_files_are_open_at_once(
+    count: int, family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    program = compile_c(family, "several", made)
+    for what in ("write", "read"):
+        run([*ranks(family, count, program), what], intercepted)
+    assert [found.name for found in tmp_path.iterdir()] == ["plain.dat"]
+    names = {"first.array", "second.array", "steps.bytes"}
+    names |= {f"half{half}.array" for half in range(min(count, 2))} | {f"own{rank}.bytes" for rank in range(count)}
+    for name in names:
+        held = client.demand_array(name=name, space=str(tmp_path), timeout=10)
+        assert held.nbytes == 4 * 12 * 4 * (3 if name.endswith(".bytes") else 1)
+    assert (tmp_path / "plain.dat").stat().st_size == 4 * 12 * 4 * 3
+
+
 def test_an_array_that_is_written_again_becomes_bytes(
     family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
 ) -> None:

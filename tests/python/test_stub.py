@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import junctura
 
 # Python itself shows these from 3.12 on; type checkers want to know them always.
 ALLOWED = r"junctura\._native\.(Allocation|Object|_Payload)\.__(release_)?buffer__"
 
 
+# The types of NumPy and xarray take half a minute of processor time.
+@pytest.mark.timeout(600)
 def test_the_stub_agrees_with_the_module(tmp_path: Path) -> None:
     allowed = tmp_path / "allowed"
     allowed.write_text(ALLOWED)

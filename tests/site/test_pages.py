@@ -29,6 +29,8 @@ from junctura._progress import status_of_error
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/guide"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# The site is built in the first test that needs it, which takes two minutes on a loaded machine.
+pytestmark = pytest.mark.timeout(600)
 JUNCTURA = TARGET / os.environ.get("JUNCTURA_PROFILE", "ci") / "junctura"
 RUST = TARGET / "doc"
 

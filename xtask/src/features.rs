@@ -2,7 +2,7 @@
 //!
 //! - Each feature of each library crate compiles alone, and each library crate compiles without any feature. A build of the
 //!   workspace unifies features, so it cannot show that a feature lacks one of its dependencies. A crate with a program is not
-//!   a library.
+//!   a library, nor is one without features that only programs use: it is never compiled without them.
 //! - A pure client, the crate `junctura` without its default features, stays small: at most [`CLIENT_CRATES_MAX`] third-party
 //!   crates, and none of [`NOT_IN_A_CLIENT`].
 //! - Third-party crates have the same features with dev-dependencies as without. If they differ, cargo compiles the crate, and
@@ -194,15 +194,31 @@ fn has_warnings(stderr: &str) -> bool {
     stderr.lines().any(|line| line.trim_start().starts_with("--> "))
 }
 
+/// Whether a crate has a target of this kind.
+fn has_target(package: &Value, wanted: &str) -> bool {
+    let mut kinds = list(&package["targets"]).flat_map(|target| list(&target["kind"]));
+    kinds.any(|kind| kind == wanted)
+}
+
+/// Whether a crate is a program, or a library without features that only programs use.
+fn is_of_programs(package: &Value, packages: &Value) -> bool {
+    if has_target(package, "bin") {
+        return true;
+    }
+    let has_features = package["features"]
+        .as_object()
+        .is_some_and(|features| !features.is_empty());
+    let needs_it = |user: &&Value| {
+        list(&user["dependencies"]).any(|needed| needed["name"] == package["name"] && needed["kind"].is_null())
+    };
+    let mut users = list(packages).filter(needs_it).peekable();
+    !has_features && users.peek().is_some() && users.all(|user| is_of_programs(user, packages))
+}
+
 /// All library crates: each without features, then with each of its features.
 fn alone(metadata: &Value) -> Vec<Alone> {
-    let libraries = list(&metadata["packages"]).filter(|package| {
-        let is = |wanted: &str| {
-            let mut kinds = list(&package["targets"]).flat_map(|target| list(&target["kind"]));
-            kinds.any(|kind| kind == wanted)
-        };
-        is("lib") && !is("bin")
-    });
+    let packages = &metadata["packages"];
+    let libraries = list(packages).filter(|package| has_target(package, "lib") && !is_of_programs(package, packages));
     let checks = libraries.flat_map(|package| {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object();
@@ -311,6 +327,30 @@ mod tests {
             "a compiles with `x` alone",
             "a compiles with `y` alone",
             "b compiles without features",
+        ];
+        assert_eq!(checks, expected);
+    }
+
+    #[test]
+    fn a_library_that_only_programs_use_is_no_library() {
+        let package = |name: &str, kind: &str, features: Value, uses: &[&str]| {
+            let uses: Vec<_> = uses.iter().map(|name| json!({"name": name, "kind": null})).collect();
+            json!({"name": name, "targets": [{"kind": [kind]}], "features": features, "dependencies": uses})
+        };
+        let metadata = json!({"packages": [
+            package("program", "bin", json!({}), &["part", "library", "base"]),
+            package("part", "lib", json!({}), &["inner"]),
+            package("inner", "lib", json!({}), &[]),
+            package("library", "lib", json!({"x": []}), &["base"]),
+            package("base", "lib", json!({}), &[]),
+            package("unused", "lib", json!({}), &[]),
+        ]});
+        let checks: Vec<String> = alone(&metadata).iter().map(Alone::to_string).collect();
+        let expected = [
+            "library compiles without features",
+            "library compiles with `x` alone",
+            "base compiles without features",
+            "unused compiles without features",
         ];
         assert_eq!(checks, expected);
     }

@@ -11,6 +11,7 @@
 #include "map/mapped.h"
 #include "parallel.h"
 #include "reading.h"
+#include "user_types.h"
 
 static FileRules rules;
 
@@ -271,6 +272,7 @@ static int close_file(OpenFile *file, bool is_abort) {
     if (file->is_written && !is_dropped) {
         if (file->is_defining && has_netcdf3) status = end_definitions(file, 0, 0, 0, 0, true);
         if (status == NC_NOERR) status = flush(file);
+        if (status == NC_NOERR && file->mode == MODE_POOL && !file->parallel) status = user_types_extend(file);
     }
     if (file->parallel) parallel_wait(file);
     if (file->mode == MODE_TEE && file->is_written && status == NC_NOERR && parallel_is_first(file))

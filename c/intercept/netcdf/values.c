@@ -7,6 +7,7 @@
 #include "map/mapped.h"
 #include "parallel.h"
 #include "reading.h"
+#include "user_types.h"
 
 /* All numbers of a call. */
 typedef struct {
@@ -92,11 +93,17 @@ static DataCall data_call(OpenFile *file, FileVariable *variable, const ValueCal
 }
 
 /* Finds the variable of a call. NULL: `status` is the outcome of the call. */
-static FileVariable *called_variable(OpenFile *file, const ValueCall *call, int *status) {
+static FileVariable *called_variable(OpenFile *file, const ValueCall *call, bool is_put, int *status) {
     FileVariable *variable = file_variable(file, call->ncid, call->id);
     if (variable && variable->is_handled) return variable;
     if (variable) intercept_fell_through(call->name, file->path);
+    if (variable && is_put && file->parallel) {
+        /* Each rank has definitions of its own: values of all but one would be lost. */
+        *status = pool_status_unsupported();
+        return NULL;
+    }
     *status = call_real(call);
+    if (variable && is_put && *status == NC_NOERR) user_types_written(file, variable);
     return NULL;
 }
 
@@ -125,7 +132,7 @@ int values_put(OpenFile *file, const ValueCall *call) {
         status = file->parallel ? parallel_put(&data) : steps_put(&data);
         return status != NC_NOERR ? status : of_file;
     }
-    FileVariable *variable = called_variable(file, call, &status);
+    FileVariable *variable = called_variable(file, call, true, &status);
     if (!variable) return status;
     if (state_call(file, variable, call, &stated) != CALL_INSIDE) return call_real(call);
     status = checked(file, variable, call);
@@ -138,7 +145,7 @@ int values_put(OpenFile *file, const ValueCall *call) {
 int values_get(OpenFile *file, const ValueCall *call) {
     if (file->mode == MODE_TEE) return call_real(call);
     int status = NC_NOERR;
-    FileVariable *variable = called_variable(file, call, &status);
+    FileVariable *variable = called_variable(file, call, false, &status);
     if (!variable) return status;
     bool needs_lengths = call->form == FORM_VAR || (call->form >= FORM_VARA && !call->count);
     if (needs_lengths && variable->record_dim >= 0 && file->is_read && !file->is_written) {

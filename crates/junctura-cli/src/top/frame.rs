@@ -50,7 +50,6 @@ impl BoardLook {
     }
 
     /// Returns the frame of this look alone: without rates.
-    #[cfg(feature = "top")]
     pub(super) fn still(&self, board: &PoolBoard, url: &str) -> TopFrame {
         let numbers = (&self.snapshot, self.snapshot.clone());
         TopFrame::new(url, numbers, self.at.elapsed(), board.turn_age())

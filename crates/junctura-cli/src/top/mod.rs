@@ -1,7 +1,7 @@
 //! `junctura top` shows what a pool does, once a second: from the board, without a request.
 //!
 //! ```text
-//!  board --two snapshots--> frame (rates) --> findings, tables --> screen (ratatui), or text and JSON (--once)
+//!  board --two snapshots--> frame (rates) --> findings, tables --> screen, or text and JSON (--once)
 //!                                                    `e`: `junctura explain` as another process
 //! ```
 //!
@@ -10,7 +10,6 @@
 mod findings;
 mod frame;
 mod once;
-#[cfg(feature = "top")]
 mod screen;
 mod tables;
 
@@ -170,7 +169,6 @@ fn board_of(pool: &PoolArguments) -> Result<PoolBoard> {
     answered.map_or_else(|| PoolBoard::of_silent_server(&pool.pool), Ok)
 }
 
-#[cfg(feature = "top")]
 fn show(arguments: &TopArguments, order: RowOrder, program: &ProgramWords) -> Result<()> {
     if !junctura_terminal::output::is_terminal() {
         let cause = "standard output is not a terminal; --once prints the numbers as text";
@@ -183,10 +181,4 @@ fn show(arguments: &TopArguments, order: RowOrder, program: &ProgramWords) -> Re
     };
     let first = arguments.screen.unwrap_or(TopScreen::Components);
     screen::show(&source, screen::TopView::new(first, order), program)
-}
-
-#[cfg(not(feature = "top"))]
-fn show(_: &TopArguments, _: RowOrder, _: &ProgramWords) -> Result<()> {
-    let cause = "this program was built without its feature top; --once prints the numbers as text";
-    Err(Error::new(Code::Unsupported, "top", cause))
 }

@@ -1,14 +1,9 @@
 //! Draws a frame: summary, findings, names of the tables, one table, keys.
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
-
+use super::terminal::{ScreenLine, TextStyle, cut, width};
 use super::view::TopView;
 use crate::top::TopScreen;
-use crate::top::findings::{AlarmLevel, TopFinding, findings};
+use crate::top::findings::{AlarmLevel, findings};
 use crate::top::frame::TopFrame;
 use crate::top::tables::{CellValue, TableColumn, columns};
 
@@ -30,80 +25,90 @@ const HELP: [&str; 10] = [
     "any key closes this",
 ];
 
-/// Draws a frame on the whole terminal.
-pub(super) fn draw(area: &mut Frame<'_>, view: &mut TopView, frame: &TopFrame, is_styled: bool) {
+/// Lines of the screen besides findings and the table: summary, names of the tables, keys.
+const OTHER_LINES: usize = 5;
+
+/// Returns the lines of a whole screen of so many columns and rows.
+pub(super) fn draw(
+    view: &mut TopView,
+    frame: &TopFrame,
+    (columns, rows): (usize, usize),
+    is_styled: bool,
+) -> Vec<ScreenLine> {
     let found = findings(frame);
-    let shown = found.len().min(usize::from(area.area().height / 8));
-    let parts = [
-        Constraint::Length(3),
-        Constraint::Length(shown as u16),
-        Constraint::Length(1),
-        Constraint::Min(0),
-        Constraint::Length(1),
-    ];
-    let [summary, alarms, names, body, keys] = Layout::vertical(parts).areas(area.area());
-    area.render_widget(summary_lines(frame, is_styled), summary);
-    let alarm_lines: Vec<Line<'_>> = found[..shown].iter().map(|one| alarm(one, is_styled)).collect();
-    area.render_widget(Paragraph::new(alarm_lines), alarms);
-    area.render_widget(names_line(view.screen), names);
+    let found = &found[..found.len().min(rows / 8)];
+    let alarms = found
+        .iter()
+        .map(|one| ScreenLine::new(alarm_style(one.level, is_styled), &format!("! {}", one.text)));
+    let height = rows.saturating_sub(OTHER_LINES + found.len());
+    let mut lines: Vec<ScreenLine> = summary(frame, is_styled).into_iter().chain(alarms).collect();
+    lines.push(names_line(view.screen));
+    let keys_at = lines.len() + height;
     if view.is_help {
-        area.render_widget(Paragraph::new(HELP.map(Line::from).to_vec()), body);
+        lines.extend(HELP.map(ScreenLine::plain));
     } else if let Some(pane) = &view.explanation {
-        let head = Line::styled(pane.title.as_str(), Style::new().add_modifier(Modifier::BOLD));
-        let lines = pane.lines.iter().skip(pane.first).map(|line| Line::from(line.as_str()));
-        area.render_widget(
-            Paragraph::new([head].into_iter().chain(lines).collect::<Vec<_>>()),
-            body,
+        lines.push(ScreenLine::new(TextStyle::Bold, &pane.title));
+        lines.extend(
+            pane.lines
+                .iter()
+                .skip(pane.first)
+                .take(height)
+                .map(|line| ScreenLine::plain(line)),
         );
     } else {
-        view.scroll_to(usize::from(body.height.saturating_sub(1)));
-        draw_table(area, view, body);
+        let shown = height.saturating_sub(1);
+        view.scroll_to(shown);
+        lines.extend(table_lines(view, columns, shown));
     }
-    area.render_widget(keys_line(view), keys);
+    lines.resize(keys_at, ScreenLine::default());
+    lines.push(ScreenLine::plain(&keys_text(view)));
+    lines.truncate(rows);
+    for line in &mut lines {
+        line.cut(columns);
+    }
+    lines
 }
 
-fn summary_lines(frame: &TopFrame, is_styled: bool) -> Paragraph<'static> {
+fn summary(frame: &TopFrame, is_styled: bool) -> [ScreenLine; 3] {
     let [first, second, third] = frame.summary();
-    let first = if frame.is_turning() {
-        Line::styled(first, Style::new().add_modifier(Modifier::BOLD))
+    let style = if frame.is_turning() {
+        TextStyle::Bold
     } else {
-        Line::styled(first, alarm_style(AlarmLevel::Fail, is_styled))
+        alarm_style(AlarmLevel::Fail, is_styled)
     };
-    Paragraph::new(vec![first, Line::from(second), Line::from(third)])
+    [
+        ScreenLine::new(style, &first),
+        ScreenLine::plain(&second),
+        ScreenLine::plain(&third),
+    ]
 }
 
-fn alarm(finding: &TopFinding, is_styled: bool) -> Line<'static> {
-    let style = alarm_style(finding.level, is_styled);
-    Line::styled(format!("! {}", finding.text), style)
-}
-
-fn alarm_style(level: AlarmLevel, is_styled: bool) -> Style {
-    let bold = Style::new().add_modifier(Modifier::BOLD);
+fn alarm_style(level: AlarmLevel, is_styled: bool) -> TextStyle {
     match level {
-        _ if !is_styled => bold,
-        AlarmLevel::Warn => Style::new().fg(Color::Yellow),
-        AlarmLevel::Fail => bold.fg(Color::Red),
+        _ if !is_styled => TextStyle::Bold,
+        AlarmLevel::Warn => TextStyle::Yellow,
+        AlarmLevel::Fail => TextStyle::BoldRed,
     }
 }
 
-fn names_line(screen: TopScreen) -> Line<'static> {
+fn names_line(screen: TopScreen) -> ScreenLine {
     let names = TopScreen::ALL.into_iter().enumerate().flat_map(|(place, one)| {
         let style = if one == screen {
-            Style::new().add_modifier(Modifier::REVERSED)
+            TextStyle::Reversed
         } else {
-            Style::new()
+            TextStyle::Plain
         };
         [
-            Span::styled(format!("{} {}", place + 1, one.name()), style),
-            Span::raw("  "),
+            (style, format!("{} {}", place + 1, one.name())),
+            (TextStyle::Plain, "  ".to_owned()),
         ]
     });
-    Line::from(names.collect::<Vec<_>>())
+    ScreenLine(names.collect())
 }
 
-fn keys_line(view: &TopView) -> Line<'static> {
+fn keys_text(view: &TopView) -> String {
     if let Some(typed) = &view.typed {
-        return Line::from(format!("filter: {typed}_   Enter apply  Esc cancel"));
+        return format!("filter: {typed}_   Enter apply  Esc cancel");
     }
     let paused = if view.is_paused { "PAUSED  " } else { "" };
     let filter = match view.order.filter.as_str() {
@@ -114,42 +119,50 @@ fn keys_line(view: &TopView) -> Line<'static> {
         0 => String::new(),
         more => format!("{more} rows are not listed  "),
     };
-    Line::from(format!("{paused}{filter}{unlisted}{KEYS}"))
+    format!("{paused}{filter}{unlisted}{KEYS}")
 }
 
-fn draw_table(area: &mut Frame<'_>, view: &TopView, body: Rect) {
+/// Returns the heading, and so many rows from the first that is shown.
+fn table_lines(view: &TopView, columns_left: usize, height: usize) -> Vec<ScreenLine> {
     let columns = columns(view.screen);
-    let height = usize::from(body.height.saturating_sub(1));
     let shown = view.rows.iter().enumerate().skip(view.first).take(height);
     let texts: Vec<(usize, Vec<String>)> = shown
         .map(|(place, shown)| (place, shown.row.cells.iter().map(CellValue::shown).collect()))
         .collect();
     let sorted = view.order.column.as_deref();
-    let widths = widths(columns, sorted, &texts, usize::from(body.width));
-    let heading = columns.iter().zip(&widths).map(|(column, _)| {
+    let widths = widths(columns, sorted, &texts, columns_left);
+    let heading = columns.iter().map(|column| {
         let mark = if sorted == Some(column.name) { "*" } else { "" };
-        aligned(column, format!("{mark}{}", column.heading))
+        format!("{mark}{}", column.heading)
     });
-    let heading = Row::new(heading).style(Style::new().add_modifier(Modifier::BOLD));
+    let heading = row_text(columns, &widths, heading);
     let rows = texts.into_iter().map(|(place, cells)| {
-        let cells = columns.iter().zip(cells).take(widths.len());
-        let row = Row::new(cells.map(|(column, text)| aligned(column, text)));
-        if view.selected == Some(place) {
-            row.style(Style::new().add_modifier(Modifier::REVERSED))
+        let style = if view.selected == Some(place) {
+            TextStyle::Reversed
         } else if view.rows[place].is_gone {
-            row.style(Style::new().add_modifier(Modifier::DIM))
+            TextStyle::Dim
         } else {
-            row
-        }
+            TextStyle::Plain
+        };
+        ScreenLine::new(style, &row_text(columns, &widths, cells))
     });
-    let constraints = widths.iter().map(|&width| Constraint::Length(width as u16));
-    let table = Table::new(rows, constraints.collect::<Vec<_>>()).header(heading);
-    area.render_widget(table.column_spacing(2), body);
+    std::iter::once(ScreenLine::new(TextStyle::Bold, &heading))
+        .chain(rows)
+        .collect()
 }
 
-fn aligned(column: &TableColumn, text: String) -> Cell<'static> {
-    let line = Line::from(text);
-    Cell::from(if column.is_text { line } else { line.right_aligned() })
+/// Returns the cells in their columns: texts to the left, numbers to the right.
+fn row_text(columns: &[TableColumn], widths: &[usize], cells: impl IntoIterator<Item = String>) -> String {
+    let cells = columns.iter().zip(widths).zip(cells).map(|((column, &wide), cell)| {
+        let cell = cut(&cell, wide);
+        let space = " ".repeat(wide - width(cell));
+        if column.is_text {
+            format!("{cell}{space}")
+        } else {
+            format!("{space}{cell}")
+        }
+    });
+    cells.collect::<Vec<_>>().join("  ")
 }
 
 /// Returns the widths of the columns that fit, from the left; the last one may be cut.
@@ -163,19 +176,19 @@ fn widths(
     for (place, column) in columns.iter().enumerate() {
         // The mark of the order is beside the heading.
         let least = column.heading.len() + usize::from(sorted == Some(column.name));
-        let cells = texts.iter().map(|(_, cells)| Line::from(cells[place].as_str()).width());
-        let width = cells.max().unwrap_or_default().max(least);
+        let cells = texts.iter().map(|(_, cells)| width(&cells[place]));
+        let wide = cells.max().unwrap_or_default().max(least);
         let is_last = place + 1 == columns.len();
-        let width = if column.is_text && !is_last {
-            width.min(TEXT_MAX)
+        let wide = if column.is_text && !is_last {
+            wide.min(TEXT_MAX)
         } else {
-            width
+            wide
         };
-        if width > left && !(column.is_text && left >= CUT_MIN) {
+        if wide > left && !(column.is_text && left >= CUT_MIN) {
             break;
         }
-        widths.push(width.min(left));
-        left = left.saturating_sub(width + 2);
+        widths.push(wide.min(left));
+        left = left.saturating_sub(wide + 2);
     }
     widths
 }

@@ -2,6 +2,8 @@
 
 mod draw;
 mod explanation;
+mod keys;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -15,11 +17,10 @@ use std::time::{Duration, Instant};
 use junctura::{Code, Error, PoolBoard, Result};
 use junctura_terminal::output::is_styled;
 use junctura_terminal::program::ProgramWords;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use self::explanation::ExplanationPane;
+use self::terminal::RawTerminal;
 pub(super) use self::view::TopView;
 use self::view::ViewAction;
 use super::board_of;
@@ -72,15 +73,12 @@ pub(super) fn show(source: &TopSource, mut view: TopView, program: &ProgramWords
     for signal in [SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&is_over)).map_err(|error| failed(&error))?;
     }
-    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
-    let outcome = react(&mut terminal, source, &mut view, program, &is_over);
-    let restored = ratatui::try_restore();
-    outcome?;
-    restored.map_err(|error| failed(&error))
+    let mut terminal = RawTerminal::open().map_err(|error| failed(&error))?;
+    react(&mut terminal, source, &mut view, program, &is_over)
 }
 
 fn react(
-    terminal: &mut DefaultTerminal,
+    terminal: &mut RawTerminal,
     source: &TopSource,
     view: &mut TopView,
     program: &ProgramWords,
@@ -94,22 +92,21 @@ fn react(
     let mut due = Instant::now() + source.delay;
     view.update(&frame);
     while !is_over.load(Ordering::Relaxed) {
-        let drawn = terminal.draw(|area| draw::draw(area, view, &frame, is_styled));
-        drawn.map_err(|error| failed(&error))?;
+        let size = terminal.size().map_err(|error| failed(&error))?;
+        let lines = draw::draw(view, &frame, size, is_styled);
+        terminal.show(&lines).map_err(|error| failed(&error))?;
         let mut timeout = due.saturating_duration_since(Instant::now());
         if view.explanation.as_ref().is_some_and(ExplanationPane::is_awaited) {
             timeout = timeout.min(EXPLAINED_EVERY);
         }
-        match next_event(timeout)? {
-            Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match view.handle(key) {
-                ViewAction::Nothing => {}
-                ViewAction::Quit => return Ok(()),
-                ViewAction::Arrange => view.update(&frame),
-                ViewAction::Explain(row) => {
-                    view.explanation = Some(ExplanationPane::start(program, url, &row));
-                }
-            },
-            _ => {}
+        let key = terminal.key(timeout).map_err(|error| failed(&error))?;
+        match key.map_or(ViewAction::Nothing, |key| view.handle(key)) {
+            ViewAction::Nothing => {}
+            ViewAction::Quit => return Ok(()),
+            ViewAction::Arrange => view.update(&frame),
+            ViewAction::Explain(row) => {
+                view.explanation = Some(ExplanationPane::start(program, url, &row));
+            }
         }
         if let Some(explanation) = &mut view.explanation {
             explanation.receive();
@@ -130,15 +127,6 @@ fn react(
         }
     }
     Ok(())
-}
-
-/// Returns the next event of the terminal; `None` after the timeout, or at a signal.
-fn next_event(timeout: Duration) -> Result<Option<Event>> {
-    let event = event::poll(timeout).and_then(|is_there| is_there.then(event::read).transpose());
-    match event {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-        other => other.map_err(|error| failed(&error)),
-    }
 }
 
 fn failed(error: &io::Error) -> Error {

@@ -7,11 +7,9 @@ use junctura_board::{
     BoardClient, BoardComponent, BoardCounter, BoardIdentity, BoardReader, BoardRequirement, BoardSnapshot, BoardState,
     BoardWriter,
 };
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::draw::draw;
+use super::keys::TerminalKey;
 use super::view::{TopView, ViewAction};
 use crate::top::frame::TopFrame;
 use crate::top::{RowOrder, TopScreen};
@@ -91,27 +89,24 @@ fn view(screen: TopScreen) -> TopView {
 }
 
 /// The lines of a screen, without spaces at their ends.
-fn lines(view: &mut TopView, frame: &TopFrame, width: u16, height: u16) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|area| draw(area, view, frame, false)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let cells = buffer.content().chunks(usize::from(width));
-    cells
-        .map(|cells| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>())
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+fn lines(view: &mut TopView, frame: &TopFrame, width: usize, height: usize) -> Vec<String> {
+    let lines = draw(view, frame, (width, height), false);
+    let texts = lines
+        .into_iter()
+        .map(|line| line.0.into_iter().map(|(_, text)| text).collect::<String>());
+    texts.map(|line| line.trim_end().to_owned()).collect()
 }
 
-fn press(view: &mut TopView, code: KeyCode) -> ViewAction {
-    view.handle(KeyEvent::new(code, KeyModifiers::NONE))
+fn press(view: &mut TopView, key: TerminalKey) -> ViewAction {
+    view.handle(key)
 }
 
 fn press_all(view: &mut TopView, frame: &TopFrame, keys: &str) {
     for key in keys.chars() {
         let code = if key == '\n' {
-            KeyCode::Enter
+            TerminalKey::Enter
         } else {
-            KeyCode::Char(key)
+            TerminalKey::Char(key)
         };
         if press(view, code) == ViewAction::Arrange {
             view.update(frame);
@@ -152,7 +147,7 @@ fn every_table_fits_every_terminal() {
             let mut view = view(screen);
             view.update(&frame);
             let shown = lines(&mut view, &frame, width, height);
-            assert_eq!(shown.len(), usize::from(height));
+            assert_eq!(shown.len(), height);
             if width >= 80 {
                 assert!(
                     shown.iter().any(|line| line.starts_with("NAME")),
@@ -203,7 +198,7 @@ fn rows_keep_their_places_while_one_is_selected() {
     view.update(&second);
     assert_eq!(names(&view), ["a", "b", "c", "0", "x"]);
     assert!(view.rows[1].is_gone && !view.rows[0].is_gone);
-    assert_eq!(press(&mut view, KeyCode::Esc), ViewAction::Arrange);
+    assert_eq!(press(&mut view, TerminalKey::Esc), ViewAction::Arrange);
     view.update(&second);
     assert_eq!(names(&view), ["0", "a", "c", "x"]);
 }
@@ -232,14 +227,14 @@ fn a_row_is_explained_by_its_kind() {
     ] {
         let mut view = view(screen);
         view.update(&frame);
-        let ViewAction::Explain(row) = press(&mut view, KeyCode::Char('e')) else {
+        let ViewAction::Explain(row) = press(&mut view, TerminalKey::Char('e')) else {
             panic!("{screen:?}: no explanation");
         };
         assert_eq!(row.explain.join(" "), expected);
     }
     let mut empty = view(TopScreen::Datasets);
     empty.update(&frame);
-    assert_eq!(press(&mut empty, KeyCode::Char('e')), ViewAction::Nothing);
+    assert_eq!(press(&mut empty, TerminalKey::Char('e')), ViewAction::Nothing);
 }
 
 #[test]
@@ -249,11 +244,11 @@ fn many_rows_scroll_with_the_cursor() {
     let frame = frame(&clients);
     let mut view = view(TopScreen::Clients);
     view.update(&frame);
-    press(&mut view, KeyCode::End);
-    press(&mut view, KeyCode::End);
+    press(&mut view, TerminalKey::End);
+    press(&mut view, TerminalKey::End);
     let shown = lines(&mut view, &frame, 80, 24);
     assert!(shown[22].starts_with("client 099"), "{shown:#?}");
-    press(&mut view, KeyCode::Home);
+    press(&mut view, TerminalKey::Home);
     assert!(
         lines(&mut view, &frame, 80, 24)
             .iter()
@@ -264,12 +259,11 @@ fn many_rows_scroll_with_the_cursor() {
 #[test]
 fn keys_end_it() {
     let mut view = view(TopScreen::Components);
-    assert_eq!(press(&mut view, KeyCode::Char('q')), ViewAction::Quit);
-    let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(press(&mut view, TerminalKey::Char('q')), ViewAction::Quit);
     view.typed = Some(String::new());
-    assert_eq!(view.handle(control), ViewAction::Quit);
-    press(&mut view, KeyCode::Esc);
-    press(&mut view, KeyCode::Char('?'));
-    assert_eq!(press(&mut view, KeyCode::Char('q')), ViewAction::Nothing);
+    assert_eq!(press(&mut view, TerminalKey::Interrupt), ViewAction::Quit);
+    press(&mut view, TerminalKey::Esc);
+    press(&mut view, TerminalKey::Char('?'));
+    assert_eq!(press(&mut view, TerminalKey::Char('q')), ViewAction::Nothing);
     assert!(!view.is_help);
 }

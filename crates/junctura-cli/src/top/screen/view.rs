@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
 use super::explanation::ExplanationPane;
+use super::keys::TerminalKey;
 use crate::top::frame::TopFrame;
 use crate::top::tables::{TableRow, columns, table};
 use crate::top::{RowOrder, TopScreen};
@@ -96,66 +95,66 @@ impl TopView {
         self.first = self.first.min(selected).max((selected + 1).saturating_sub(height));
     }
 
-    pub(super) fn handle(&mut self, key: KeyEvent) -> ViewAction {
-        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+    pub(super) fn handle(&mut self, key: TerminalKey) -> ViewAction {
+        if key == TerminalKey::Interrupt {
             return ViewAction::Quit;
         }
         if let Some(typed) = self.typed.take() {
-            return self.type_filter(typed, key.code);
+            return self.type_filter(typed, key);
         }
         if self.is_help {
             self.is_help = false;
             return ViewAction::Nothing;
         }
         if let Some(explanation) = &mut self.explanation {
-            match key.code {
-                KeyCode::Esc | KeyCode::Char('q') => self.explanation = None,
-                KeyCode::Down | KeyCode::Char('j') => explanation.scroll(1),
-                KeyCode::Up | KeyCode::Char('k') => explanation.scroll(-1),
-                KeyCode::PageDown => explanation.scroll(PAGE),
-                KeyCode::PageUp => explanation.scroll(-PAGE),
+            match key {
+                TerminalKey::Esc | TerminalKey::Char('q') => self.explanation = None,
+                TerminalKey::Down | TerminalKey::Char('j') => explanation.scroll(1),
+                TerminalKey::Up | TerminalKey::Char('k') => explanation.scroll(-1),
+                TerminalKey::PageDown => explanation.scroll(PAGE),
+                TerminalKey::PageUp => explanation.scroll(-PAGE),
                 _ => {}
             }
             return ViewAction::Nothing;
         }
-        self.command(key.code)
+        self.command(key)
     }
 
-    fn command(&mut self, code: KeyCode) -> ViewAction {
-        match code {
-            KeyCode::Char('q') => return ViewAction::Quit,
-            KeyCode::Char('?') => self.is_help = true,
-            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
-            KeyCode::Char('f' | '/') => self.typed = Some(self.order.filter.clone()),
-            KeyCode::Char('e') | KeyCode::Enter => return self.explain(),
-            KeyCode::Char('s') => return self.sort_by_next(1),
-            KeyCode::Char('S') => return self.sort_by_next(-1),
-            KeyCode::Char(digit @ '1'..='5') => return self.change(digit as usize - '1' as usize),
-            KeyCode::Tab => return self.change(self.screen as usize + 1),
-            KeyCode::Esc => {
+    fn command(&mut self, key: TerminalKey) -> ViewAction {
+        match key {
+            TerminalKey::Char('q') => return ViewAction::Quit,
+            TerminalKey::Char('?') => self.is_help = true,
+            TerminalKey::Char(' ') => self.is_paused = !self.is_paused,
+            TerminalKey::Char('f' | '/') => self.typed = Some(self.order.filter.clone()),
+            TerminalKey::Char('e') | TerminalKey::Enter => return self.explain(),
+            TerminalKey::Char('s') => return self.sort_by_next(1),
+            TerminalKey::Char('S') => return self.sort_by_next(-1),
+            TerminalKey::Char(digit @ '1'..='5') => return self.change(digit as usize - '1' as usize),
+            TerminalKey::Tab => return self.change(self.screen as usize + 1),
+            TerminalKey::Esc => {
                 self.selected = None;
                 return ViewAction::Arrange;
             }
-            KeyCode::Down | KeyCode::Char('j') => self.select(1),
-            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
-            KeyCode::PageDown => self.select(PAGE),
-            KeyCode::PageUp => self.select(-PAGE),
-            KeyCode::Home | KeyCode::Char('g') => self.select(isize::MIN),
-            KeyCode::End | KeyCode::Char('G') => self.select(isize::MAX),
+            TerminalKey::Down | TerminalKey::Char('j') => self.select(1),
+            TerminalKey::Up | TerminalKey::Char('k') => self.select(-1),
+            TerminalKey::PageDown => self.select(PAGE),
+            TerminalKey::PageUp => self.select(-PAGE),
+            TerminalKey::Home | TerminalKey::Char('g') => self.select(isize::MIN),
+            TerminalKey::End | TerminalKey::Char('G') => self.select(isize::MAX),
             _ => {}
         }
         ViewAction::Nothing
     }
 
-    fn type_filter(&mut self, mut typed: String, code: KeyCode) -> ViewAction {
-        match code {
-            KeyCode::Enter => {
+    fn type_filter(&mut self, mut typed: String, key: TerminalKey) -> ViewAction {
+        match key {
+            TerminalKey::Enter => {
                 self.order.filter = typed;
                 return self.arrange();
             }
-            KeyCode::Esc => return ViewAction::Nothing,
-            KeyCode::Backspace => _ = typed.pop(),
-            KeyCode::Char(letter) => typed.push(letter),
+            TerminalKey::Esc => return ViewAction::Nothing,
+            TerminalKey::Backspace => _ = typed.pop(),
+            TerminalKey::Char(letter) => typed.push(letter),
             _ => {}
         }
         self.typed = Some(typed);
