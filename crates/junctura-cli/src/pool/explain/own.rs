@@ -6,16 +6,16 @@ use junctura::{Pool, Result};
 use super::chains::WaitGraph;
 use super::{WAITS_MAX, memory, waits, words};
 
-/// What keeps the memory of a full pool.
+/// The reasons for which the memory of a pool is full.
 #[derive(Clone, Debug)]
 pub struct FullMemory {
-    /// What keeps most of it, an object of these, and how to free it: one line.
+    /// The reason that keeps the most memory, an example object and the remedy, in one line.
     pub causes: String,
     /// Whether memory becomes free without a withdrawal.
     pub frees_itself: bool,
 }
 
-/// Returns what keeps the memory of a pool; `None` if nothing does.
+/// Returns the reasons for which the memory of a pool is in use; `None` if no object is in memory.
 ///
 /// # Errors
 /// Those of the requests to the server.
