@@ -96,6 +96,8 @@ from junctura.errors import (
     TypeMismatch,
     Unavailable,
     Unsupported,
+    UsageWarning,
+    WaitWarning,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +176,9 @@ __all__ = [
     "TypeMismatch",
     "Unavailable",
     "Unsupported",
+    "UsageWarning",
     "Version",
+    "WaitWarning",
     "__version__",
     "aio",
     "compare",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from junctura.errors import Error, SelectorWarning
+from junctura.errors import Error, SelectorWarning, UsageWarning, WaitWarning
 
 _SIZE = (80, 24)
 # Its reader has ended, or the terminal was closed.
@@ -88,8 +88,8 @@ _show_any_warning = warnings.showwarning
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Shows a mistake in a selector as the commands in Rust do."""
-    if issubclass(category, SelectorWarning):
+    """Shows a mistake of the user as the commands in Rust do."""
+    if issubclass(category, (SelectorWarning, UsageWarning, WaitWarning)):
         say(f"junctura: {message}", sys.stderr)
     else:
         _show_any_warning(message, category, *where, **more)

@@ -239,6 +239,9 @@ class Timeout(Error, TimeoutError):
 class PoolFull(Error):
     """Memory and spill are full, and no memory was freed in time.
 
+    The text names what keeps most of the memory. ``advice`` is "give up" if only a withdrawal can free memory, since
+    all objects stay until they are withdrawn.
+
     Examples
     --------
     >>> with junctura.Pool(schema="free", budget="4MiB", offer_timeout=0) as pool:
@@ -247,7 +250,7 @@ class PoolFull(Error):
     ...         pool.offer(bytes(3 << 20), name="b")
     ...     except junctura.PoolFull as error:
     ...         print(error.code, error.advice)
-    PoolFull retry
+    PoolFull give up
 
     """
 
@@ -553,5 +556,49 @@ class SelectorWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     print(pool.list("parm=t"), caught[0].message)
     [] parm=t: no object has the attribute "parm"; did you mean param (schema mars)?
+
+    """
+
+
+class WaitWarning(UserWarning):
+    """An offer, or an allocation, has waited for memory for five seconds.
+
+    The text names what keeps the memory, and how to free it. A process issues it at most once a minute for a pool. The
+    offer continues to wait, unless the program treats the warning as an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", junctura.WaitWarning)  # an offer that waits this long fails
+    ...     with junctura.Pool(schema="free") as pool:
+    ...         version = pool.offer(b"payload", name="a")
+
+    """
+
+
+class UsageWarning(UserWarning):
+    """A valid call with a probable mistake.
+
+    - A keyword of an offer is stored as an attribute and resembles an option, such as ``retenton``. `Pool.offer` and
+      the other calls that offer, `Pool.bundle` and `Store.archive` issue it, once for each keyword of a pool or store;
+      not if the schema declares the attribute, an object of the pool has it, or the keyword ends with an underscore,
+      which is removed. Attributes in a dictionary are not checked.
+    - A scalar coordinate of an `xarray.DataArray` and an attribute of its offer have the same name and other values.
+      The attribute of the offer applies. An attribute may differ from one of the array, such as ``units``.
+    - An array is offered to a schema that declares no attribute ``dtype`` or ``shape``: readers have to state them.
+    - A schema of the client differs from that of the pool, in more than documentation. The schema of the pool applies.
+    - ``Pool(url, start=True)`` has started a server, and a pool with a similar name is served.
+    - ``Pool(url, budget=...)`` states options of a server that runs already and has other ones.
+    - A store lacks a schema of the pool from which an `Archiver` archives.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with junctura.Pool(schema="free") as pool, warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     version = pool.offer(b"", name="a", retenton="10min")
+    ...     print(str(caught[0].message).partition(";")[0])
+    retenton is stored as an attribute
 
     """

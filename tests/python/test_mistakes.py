@@ -141,6 +141,34 @@ def test_selectors_that_differ_in_digits_count_as_one() -> None:
         assert len(messages(lambda: pool.list("param=t,leveltist=5"))) == 1
 
 
+VALUES: dict[str, Callable[[junctura.Pool, str], Any]] = {
+    "list": lambda pool, selector: pool.list(selector),
+    "withdraw_all": lambda pool, selector: pool.withdraw_all(selector),
+    "list of a coroutine": lambda pool, selector: _await(pool, AWAITED["list"], selector),
+    "withdraw_all of a coroutine": lambda pool, selector: _await(pool, AWAITED["withdraw_all"], selector),
+}
+
+
+@pytest.mark.parametrize("call", VALUES)
+def test_a_misspelled_value_is_reported_once(call: str) -> None:
+    with junctura.Pool(schema="free") as pool:
+        pool.offer(b"", space="fields", name="step-6", param="t2m")
+        found = messages(lambda: VALUES[call](pool, "space=filds,param=t2m"))
+        assert found == ["space=filds,param=t2m: nothing matches space=filds; did you mean space=fields?"]
+        assert messages(lambda: VALUES[call](pool, "space=filds,param=t2m")) == []
+        # Another member of a series, another value, and one that another condition excludes.
+        for absent in ("name=step-7", "space=ocean", "space=fields,param=z"):
+            assert messages(lambda absent=absent: VALUES[call](pool, absent)) == []  # type: ignore[misc]
+        assert len(pool.list()) == 1
+
+
+def test_a_demand_names_the_nearest_value() -> None:
+    with junctura.Pool(schema="free") as pool:
+        pool.offer(b"", space="fields", name="a")
+        with pytest.raises(junctura.Timeout, match=r"did you mean space=fields\?"):
+            pool.demand("space=filds", timeout=0.01)
+
+
 def test_a_warning_can_be_an_error() -> None:
     with junctura.Pool() as pool, warnings.catch_warnings():
         warnings.simplefilter("error", junctura.SelectorWarning)

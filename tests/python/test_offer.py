@@ -121,7 +121,8 @@ def test_what_is_no_data(pool: junctura.Pool, data: Any) -> None:
 def test_a_schema_without_dtype_has_to_be_told() -> None:
     schema = "name: plain\nkey: {dataset: [], collocation: [], element: [name]}\nattributes:\n  name: {type: string}\n"
     with junctura.Pool(schema=schema) as pool:
-        pool.offer(np.arange(6.0).reshape(2, 3), name="a")
+        with pytest.warns(junctura.UsageWarning, match="declares no attribute dtype"):
+            pool.offer(np.arange(6.0).reshape(2, 3), name="a")
         obj = pool.demand(name="a")
         with pytest.raises(junctura.InvalidArgument, match="no attribute dtype"):
             obj.array()
@@ -443,7 +444,8 @@ def test_a_full_pool() -> None:
         objects = [(bytes(1 << 20), {"name": f"{at}"}) for at in range(64)]
         with pytest.raises(junctura.PoolFull) as raised:
             pool.offer_many(objects)
-        assert raised.value.advice == "retry"
+        # Nothing but a withdrawal frees memory.
+        assert raised.value.advice == "give up"
         assert pool.withdraw_all("") > 0
         pool.offer(bytes(1 << 20), name="there is room again")
 

@@ -25,7 +25,7 @@ use crate::connection::address::{PoolAddress, RemoteSettings};
 use crate::connection::handshake::ClientIntroduction;
 use crate::pool::{Pool, note_mistakes, open_pool};
 #[cfg(feature = "embedded")]
-use crate::start::start;
+use crate::start::{start, with_similar_pool};
 
 /// The source of a schema.
 #[derive(Clone, Debug)]
@@ -650,7 +650,13 @@ impl PoolBuilder {
                 opened => opened.map(|pool| note_mistakes(pool, None)),
             };
         }
-        open().map(|pool| note_mistakes(pool, None))
+        let opened = open();
+        #[cfg(feature = "embedded")]
+        let opened = opened.map_err(|error| match &place {
+            PoolAddress::Here(address) => with_similar_pool(error, address),
+            PoolAddress::There(_) => error,
+        });
+        opened.map(|pool| note_mistakes(pool, None))
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use junctura_model::{Code, Error, Result, nearest};
-use junctura_transport::{ServerAddress, served_in};
+use junctura_transport::{ServerAddress, is_served, served_in};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::retry_on_intr;
 
@@ -57,13 +57,34 @@ pub(crate) fn start<T>(
 
 /// Returns a hint if a pool with a similar name is served: the name may be misspelled.
 fn similar_name(address: &ServerAddress) -> Option<String> {
+    let near = similar_pool(address)?;
+    Some(format!(
+        "no pool {address} was served, so one was started; did you mean {near}?"
+    ))
+}
+
+/// Adds the pool that is probably meant to an error about one that is not served.
+pub(crate) fn with_similar_pool(error: Error, address: &ServerAddress) -> Error {
+    let is_absent = |address: &&ServerAddress| {
+        error.code() == Code::Unavailable && !address.path().is_some_and(|socket| is_served(&socket))
+    };
+    let near = Some(address).filter(is_absent).and_then(similar_pool);
+    match near {
+        Some(near) => Error::new(
+            error.code(),
+            error.subject(),
+            format!("{}; did you mean {near}?", error.cause()),
+        ),
+        None => error,
+    }
+}
+
+/// Returns the URL of a pool that is served and has a similar name.
+fn similar_pool(address: &ServerAddress) -> Option<String> {
     let socket = address.path().filter(|_| matches!(address, ServerAddress::Named(_)))?;
     let name = socket.file_stem()?.to_str()?;
     let served = served_in(socket.parent()?);
-    let near = nearest_name(served.iter().map(String::as_str), name)?;
-    Some(format!(
-        "no pool {address} was served, so one was started; did you mean unix:{near}?"
-    ))
+    nearest_name(served.iter().map(String::as_str), name).map(|near| format!("unix:{near}"))
 }
 
 /// Names that differ in digits alone are those of a series: `member-1`, `member-2`.

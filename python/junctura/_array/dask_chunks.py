@@ -83,4 +83,5 @@ def demand(pool: Pool, found: tuple[str, str, Layout, str, dict[str, Any]], chun
 
 def demand_xarray(pool: Pool, found: tuple[str, str, Layout, str, dict[str, Any]], chunks: Any) -> xarray.DataArray:
     """Returns the array with labels from its attributes."""
-    return label_attributes.labelled(demand(pool, found, chunks), found[4])
+    kinds = label_attributes.kinds_of(pool.schema(found[1]))
+    return label_attributes.labelled(demand(pool, found, chunks), found[4], kinds)

@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 _FOOT = struct.Struct("<QQ16s")
 _MAGIC = b"junctura-labels1"
 ALIGNED = 8
+_FLOAT_BYTES = 8
 # The replacement of masked elements, by the kind of dtype.
 _MISSING = {"f": np.nan, "c": complex(np.nan, np.nan), "M": "NaT", "m": "NaT"}
 
@@ -339,6 +340,28 @@ def _known(dtype: str | None) -> np.dtype[Any] | None:
         return None if dtype is None else dtype_of(dtype)
     except ValueError:
         return None
+
+
+def plain(value: Any) -> Any:
+    """Returns a scalar or an array of NumPy, or of a compatible library, as attributes hold it.
+
+    A moment is in UTC, as NumPy and xarray have it. A number of less than eight bytes is the shortest that reads back
+    with its own precision: 0.1, and not 0.10000000149011612.
+    """
+    kind = getattr(value.dtype, "kind", "")
+    if kind == "M" and np.datetime_data(value.dtype)[0] not in "YMWD":
+        unit = "s" if np.datetime_data(value.dtype)[0] in "hm" else "ns" if _is_below_nanoseconds(value.dtype) else None
+        texts = np.char.add(np.datetime_as_string(value if unit is None else value.astype(f"M8[{unit}]")), "Z")
+        return texts.tolist()
+    if kind == "m":
+        return np.char.add(value.astype("m8[ns]").astype(np.int64).astype("U"), "ns").tolist()
+    if kind == "f" and value.dtype.itemsize < _FLOAT_BYTES:
+        return np.asarray(value).astype("U").astype(np.float64).tolist()
+    return value.tolist()
+
+
+def _is_below_nanoseconds(dtype: np.dtype[Any]) -> bool:
+    return np.datetime_data(dtype)[0] in ("ps", "fs", "as")
 
 
 def _slashed(extents: Sequence[int]) -> str:

@@ -183,7 +183,7 @@ class CubeBuilder:
         return InvalidArgument("variable", cause)
 
     def _axes(self, names: list[str]) -> dict[str, CubeAxis]:
-        types = self.schema.attributes
+        types, declared = self.schema.attributes, label_attributes.units_of(self.schema)
         columns = {name: self._column(name) for name in names}
         axes = self._base_times(columns)
         if "number" in columns and "type" in columns:
@@ -192,7 +192,8 @@ class CubeBuilder:
                 del columns["type"]
         for name, column in columns.items():
             if len(column[0]):
-                units = {"units": "hPa"} if name == "levelist" and self._is_all("levtype", "pl") else {}
+                unit = "hPa" if name == "levelist" and self._is_all("levtype", "pl") else declared.get(name)
+                units = {"units": unit} if unit else {}
                 axes[_CALLED.get(name, name)] = axis_of(name, column, types[name], units)
         # In the usual order: members, times, steps, levels.
         order = {name: at for at, name in enumerate(["number", "time", "step", "level"])}

@@ -128,7 +128,7 @@ class ArrayVerbs:
             return native.demand_array(target, layout, rank, **part, **how)
 
         taken: npt.NDArray[Any]
-        found, taken = await self._demand_whole(target, timeout, schema, key, take)
+        found, taken = await self._demand_whole("demand_array", target, timeout, schema, key, take)
         if found is None:
             return taken
         with found:
@@ -136,6 +136,7 @@ class ArrayVerbs:
 
     async def _demand_whole(
         self,
+        call: Literal["demand_array", "demand_chunks"],
         target: str | _Attributes | None,
         timeout: float | None,
         schema: str | None,
@@ -146,7 +147,7 @@ class ArrayVerbs:
         began = time.monotonic()
         try:
             return await self._board.answer(
-                self.blocking._begin_demand(target, timeout, schema, None, False, key)
+                self.blocking._begin_demand(target, timeout, schema, None, False, key, call)
             ), None
         except (NotFound, Timeout) as error:
             waited_s = time.monotonic() - began
@@ -216,7 +217,7 @@ class ArrayVerbs:
             how.update(chunks=chunks, xarray=xarray)
             return native.demand_chunks(target, **how)
 
-        found, lazy = await self._demand_whole(target, timeout, schema, key, take)
+        found, lazy = await self._demand_whole("demand_chunks", target, timeout, schema, key, take)
         if found is None:
             return lazy
         try:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import threading
+import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -196,6 +197,13 @@ class Opening(Generic[_T]):
 
     _opened: _T | None = None
     _turn: asyncio.Lock | None = None
+
+    def _warn_of_no_use(self) -> None:
+        """Warns if it was never opened, as Python does of a coroutine that was never awaited."""
+        if self._turn is None:
+            name = type(self).__name__
+            text = f"{name} was never awaited, so it has no effect: 'async with …', or await it"
+            warnings.warn(text, RuntimeWarning, stacklevel=3, source=self)
 
     async def _open(self) -> _T:
         raise NotImplementedError

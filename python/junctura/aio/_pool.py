@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -18,9 +18,10 @@ from junctura._array import numpy_payload
 from junctura._xarray import label_attributes
 from junctura.aio._arrays import ArrayVerbs
 from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
+from junctura.aio._keywords import with_hints
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, How, Pipeline
-from junctura.errors import Closed, Error, InvalidArgument, SelectorWarning
+from junctura.errors import Closed, Error, InvalidArgument, PoolFull, SelectorWarning
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,10 +44,14 @@ if TYPE_CHECKING:
     from junctura._native_model import _Attributes, _Given, _Kind
     from junctura.aio._writing import Durability, Retention
 
+_T = TypeVar("_T")
 # Larger copies run beside the loop.
 COPIED_AT_ONCE = 1 << 20
+# Seconds that an offer waits before its wait is reported.
+PATIENCE = 5.0
 
 
+@with_hints
 class Pool(ArrayVerbs):
     """A connection to a pool, the shared space in which objects are offered and found, for asyncio.
 
@@ -362,11 +367,11 @@ class Pool(ArrayVerbs):
 
         """
         if shape is None and nbytes is not None and dtype is None:
-            return await self._board.answer(self.blocking._begin_allocate(nbytes, None, None, None))
+            return await self._memory(self.blocking._begin_allocate(nbytes, None, None, None))
         if shape is None or nbytes is not None:
             raise InvalidArgument("allocate", "a number of bytes is expected, or a shape with the dtype")
         length, kind, extents = numpy_payload.measure(shape, dtype)
-        return await self._board.answer(self.blocking._begin_allocate(length, kind, extents, None))
+        return await self._memory(self.blocking._begin_allocate(length, kind, extents, None))
 
     def pipeline(self, window: int = 64) -> Pipeline:
         """Returns a pipeline, whose offers do not wait for each acknowledgment: up to `window` may be
@@ -615,11 +620,19 @@ class Pool(ArrayVerbs):
         withdrawn = await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
         if not withdrawn:
             await self._warn_of_mistakes(selector)
+            await self._warn_of_values(selector)
         return withdrawn
 
     async def _warn_of_mistakes(self, selector: str | None) -> None:
         """Warns of probable mistakes in a selector, as the blocking pool does."""
         begun = self.blocking._begin_mistakes(selector or "")
+        if begun is not None:
+            for mistake in await self._board.answer(begun):
+                warnings.warn(f"{selector}: {mistake}", SelectorWarning, stacklevel=3)
+
+    async def _warn_of_values(self, selector: str) -> None:
+        """Warns of a value of a selector that matches nothing, as the blocking pool does."""
+        begun = self.blocking._begin_value_hints(selector)
         if begun is not None:
             for mistake in await self._board.answer(begun):
                 warnings.warn(f"{selector}: {mistake}", SelectorWarning, stacklevel=3)
@@ -633,7 +646,35 @@ class Pool(ArrayVerbs):
         bundle: _native.Bundle | None,
     ) -> Any:
         begun = await self._begin_offer(data, attributes, how, keywords, bundle)
-        return None if begun is None else await self._board.answer(begun)
+        return None if begun is None else await self._memory(begun)
+
+    async def _memory(self, begun: _Answer[_T]) -> _T:
+        """Awaits an answer that may have to wait for memory: a long wait is reported, and a full pool explained."""
+        native = self.blocking
+        reports: builtins.list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+
+        def report() -> None:
+            reports.append(loop.create_task(beside(native._report_wait)))
+
+        timer = loop.call_later(PATIENCE, report)
+        try:
+            return await self._board.answer(begun)
+        except PoolFull as error:
+            memory = await beside(native._full_memory)
+            if memory is None:
+                raise
+            causes, frees_itself = memory
+            explained = PoolFull(error.subject, f"{error.cause}; {causes}")
+            explained.waited = error.waited
+            if not frees_itself:
+                vars(explained)["advice"] = "give up"
+            raise explained from None
+        finally:
+            timer.cancel()
+            if reports:
+                # A warning that the program treats as an error ends the report, and not the offer.
+                await asyncio.gather(*reports, return_exceptions=True)
 
     async def _begin_offer(
         self,
@@ -645,9 +686,12 @@ class Pool(ArrayVerbs):
     ) -> _Answer[Any] | None:
         """Copies the payload and sends the offer; None: no client wants the object."""
         native = self.blocking
+        if attributes is None and isinstance(data, _native.Object):
+            given = {name.removesuffix("_") for name in keywords}
+            attributes = {name: value for name, value in data.attributes.items() if name not in given}
         if numpy_payload.is_labelled(data):
-            said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
-            data, labels = label_attributes.given(data, native.schema(how.schema), said)
+            stated = {**(attributes or {}), **{name.removesuffix("_"): value for name, value in keywords.items()}}
+            data, labels = label_attributes.given(data, native.schema(how.schema), stated)
             attributes = {**labels, **(attributes or {})}
         if not isinstance(data, _native.Allocation):
             array, nbytes, dtype, shape = numpy_payload.describe(data)
@@ -656,7 +700,7 @@ class Pool(ArrayVerbs):
                     native._begin_wanted(attributes, how.schema, keywords, True),
                 ):
                     return None
-                data = await self._board.answer(native._begin_allocate(nbytes, dtype, shape, bundle))
+                data = await self._memory(native._begin_allocate(nbytes, dtype, shape, bundle))
                 if nbytes <= COPIED_AT_ONCE:
                     numpy_payload.fill(data, array)
                 else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from junctura import _native
 from junctura._loops import has_own_variable
 from junctura.aio._board import Opening, Switchboard, ended, forget, keeping, next_of
+from junctura.aio._keywords import with_hints
 from junctura.errors import NotFound
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     _Before = Callable[[], Awaitable[None]]
 
 
+@with_hints
 class Follow(Opening["_native.Follow"]):
     """Delivers every object that matches a selector: the existing ones, then new ones. Created by `Pool.follow` and
     `Requirement.follow`.
@@ -146,6 +148,8 @@ class Follow(Opening["_native.Follow"]):
     def __del__(self) -> None:
         if self._opened is not None:
             forget(self._opened._begin_stop)
+        else:
+            self._warn_of_no_use()
 
 
 class _Loop:
@@ -161,6 +165,7 @@ class _Loop:
         return await self._follow._next_of_loop(self._looped)
 
 
+@with_hints
 class Subscription(Opening["_native.Subscription"]):
     """A stream of events of a pool, without payloads; created by `Pool.subscribe`. Used as a `Follow`.
 
@@ -229,8 +234,11 @@ class Subscription(Opening["_native.Subscription"]):
     def __del__(self) -> None:
         if self._opened is not None:
             forget(self._opened._begin_stop)
+        else:
+            self._warn_of_no_use()
 
 
+@with_hints
 class Requirement(Opening["_native.Requirement"]):
     """A requirement: retains every matching object until it has been received through this requirement and released.
 
@@ -323,3 +331,5 @@ class Requirement(Opening["_native.Requirement"]):
     def __del__(self) -> None:
         if self._opened is not None:
             forget(self._opened._begin_stop)
+        else:
+            self._warn_of_no_use()

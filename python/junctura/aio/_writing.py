@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from junctura import _native
 from junctura.aio._board import Deadline, Opening, ended, forget, keeping
+from junctura.aio._keywords import with_hints
 from junctura.errors import Closed, Error
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class How(NamedTuple):
     durability: Durability
 
 
+@with_hints
 class Bundle(Opening["_native.Bundle"]):
     """Objects that become visible together, or not at all; opened by `Pool.bundle`.
 
@@ -251,8 +253,11 @@ class Bundle(Opening["_native.Bundle"]):
     def __del__(self) -> None:
         if self._opened is not None:
             forget(self._opened._begin_leave)
+        else:
+            self._warn_of_no_use()
 
 
+@with_hints
 class Pipeline:
     """A stream of offers in flight; created by `Pool.pipeline`.
 

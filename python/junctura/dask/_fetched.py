@@ -45,6 +45,8 @@ class Fetched:
         self.key = obj.key
         self.version = str(getattr(obj, "commit", None) or obj.version)
         self.attributes: dict[str, Any] = obj.attributes
+        kinds = label_attributes.kinds_of(obj.schema)
+        self._kinds = {name: kind for name, kind in kinds.items() if name in self.attributes}
         self._held: Object | Stored | bytes = obj
 
     @property

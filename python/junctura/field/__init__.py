@@ -16,7 +16,19 @@ from junctura.field._grid import Grid, grid_of, octets_of
 from junctura.field._layout import Layout, layout_of
 from junctura.field._level import Level, level_of, member_of
 from junctura.field._order import FLAGS, Order, order_of
-from junctura.field._time import Step, Times, day_of, durations, moments, seconds_of, step_of, times_of, valid_times
+from junctura.field._time import (
+    Step,
+    Times,
+    day_of,
+    durations,
+    durations_of,
+    moments,
+    moments_of,
+    seconds_of,
+    step_of,
+    times_of,
+    valid_times,
+)
 from junctura.field._values import values_in, values_of, values_of_simple
 
 __all__ = [
@@ -34,6 +46,7 @@ __all__ = [
     "day_of",
     "decoded",
     "durations",
+    "durations_of",
     "field_of",
     "grid_of",
     "layout_of",
@@ -42,6 +55,7 @@ __all__ = [
     "member_of",
     "message_of",
     "moments",
+    "moments_of",
     "octets_of",
     "order_of",
     "ordered",

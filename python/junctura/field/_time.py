@@ -22,6 +22,16 @@ _STEP = re.compile(rf"{_LENGTH}(?:-{_LENGTH})?")
 # Nanoseconds since 1970 in 64 bits reach from 1677 to 2262.
 _NANOSECONDS = ("1678-01-01", "2262-01-01")
 _NANOSECONDS_LONGEST = 9 * 10**9
+_DURATION = re.compile(r"(\d+)([a-z]+)")
+_DURATION_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
 
 
 class Step(NamedTuple):
@@ -72,6 +82,28 @@ def moments(seconds: Array) -> Array:
     return whole.astype("datetime64[ns]") if fits else whole
 
 
+def moments_of(timestamps: list[str]) -> Array:
+    """Returns canonical timestamps, such as ``2026-11-20T11:00:00.5Z``, in nanoseconds if all fit.
+
+    Otherwise in seconds, or in microseconds, if one has a fraction.
+    """
+    parts = [text.removesuffix("Z").partition(".") for text in timestamps]
+    whole = moments(np.array([seconds for seconds, _, _ in parts], "datetime64[s]").astype(np.int64))
+    fractions = np.array([int(digits.ljust(9, "0")) for _, _, digits in parts], "timedelta64[ns]")
+    if whole.dtype == np.dtype("datetime64[ns]"):
+        return np.asarray(whole + fractions)
+    return np.asarray(whole + fractions.astype("timedelta64[us]")) if fractions.astype(np.int64).any() else whole
+
+
+def durations_of(texts: list[str]) -> Array:
+    """Returns canonical durations, such as ``90m``, in nanoseconds if all fit, otherwise in seconds."""
+    found = [_DURATION.fullmatch(text) for text in texts]
+    lengths = [int(one[1]) * _DURATION_NANOSECONDS[one[2]] for one in found if one is not None]
+    if max(lengths, default=0) < 2**63:
+        return np.array(lengths, "timedelta64[ns]")
+    return np.array([length // 10**9 for length in lengths], "timedelta64[s]")
+
+
 def durations(seconds: Array) -> Array:
     """Returns durations in nanoseconds if all fit, otherwise in seconds."""
     whole = seconds.astype("timedelta64[s]")
@@ -81,7 +113,9 @@ def durations(seconds: Array) -> Array:
 
 def valid_times(base: Array, step: Array) -> Array:
     """The moments at which steps from base times end; the two are broadcast."""
-    return moments(base.astype("datetime64[s]") + step.astype("timedelta64[s]"))
+    whole = base.astype("datetime64[s]")
+    ends = moments(whole + step.astype("timedelta64[s]"))
+    return np.asarray(ends + (base - whole)) if (base != whole).any() else ends
 
 
 class Times(NamedTuple):

@@ -82,6 +82,8 @@ def counted(pool: junctura.Pool) -> int:
     """Numbers of objects, without a list."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", junctura.SelectorWarning)
+        warnings.simplefilter("error", junctura.UsageWarning)
+        warnings.simplefilter("error", junctura.WaitWarning)
         tally: junctura.Tally = pool.tally("name=t/u", by=["name"], sum_bytes=True)
     groups: tuple[junctura.TallyGroup, ...] = tally.groups
     print([(group.schema.name, group.values, group.objects, group.nbytes) for group in groups])

@@ -124,7 +124,7 @@ impl SelectorSet {
             }
             for (id, value) in named {
                 let attribute = schema.attribute(id);
-                if attribute.allows(value) {
+                if attribute.allows(value) && super::slips::rounding_error(attribute, value).is_none() {
                     allowed.insert((attribute.name.as_str(), value));
                 } else {
                     refused.push((attribute, value));

@@ -9,6 +9,7 @@ use crate::record::check_allowed;
 use crate::schema::{Attribute, Schema};
 use crate::slip::nearest;
 use crate::text::quote;
+use crate::value::{Type, without_rounding_error};
 
 /// Returns the probable mistakes of a selector. Objects of an open schema may have any attributes with any text, so a misspelled
 /// selector is valid and matches nothing.
@@ -16,6 +17,7 @@ use crate::text::quote;
 /// - Each attribute that no schema declares and no object has, but that resembles a declared one, or one of `others`: attributes
 ///   that objects have and no schema declares. `others` is called at most once, if an attribute resembles no declared one.
 /// - A value that no schema allows which declares its attribute, and that no object has.
+/// - A decimal with the rounding error of a float, such as `0.30000000000000004`, that no object has.
 /// - A value that the schema cannot read which declares all attributes of the selector, where no object of an open schema has them.
 #[must_use]
 pub fn of(
@@ -84,9 +86,11 @@ fn disallowed(
         quote(value, &mut condition);
         matches!(exists(&condition), Ok(false))
     };
-    let errors = found
-        .filter(is_absent)
-        .filter_map(|(attribute, value)| check_allowed(attribute, value).err());
+    let errors = found.filter(is_absent).filter_map(|(attribute, value)| {
+        check_allowed(attribute, value)
+            .err()
+            .or_else(|| rounding_error(attribute, value))
+    });
     errors
         .map(|error| {
             Error::new(
@@ -96,6 +100,15 @@ fn disallowed(
             )
         })
         .collect()
+}
+
+/// Returns an error if a decimal is the text of a float with a rounding error, such as `0.30000000000000004`.
+pub(super) fn rounding_error(attribute: &Attribute, value: &str) -> Option<Error> {
+    let meant = Some(value)
+        .filter(|_| attribute.kind.scalar == Type::Decimal)
+        .and_then(without_rounding_error)?;
+    let cause = format!("{value} has the rounding error of a float; did you mean {meant}?");
+    Some(Error::new(Code::TypeMismatch, &attribute.name, cause))
 }
 
 /// Returns the number with which a selector compares `param`, as MARS accepts it (`167`, `167.128`), and the value of `paramId`.
@@ -200,6 +213,34 @@ mod tests {
         assert_eq!(parameter_number("param=151.200,step=6"), Some(("151.200", 200_151)));
         assert_eq!(parameter_number("param=2t"), None);
         assert_eq!(parameter_number("paramId=167"), None);
+    }
+
+    #[test]
+    fn a_rounding_error_of_a_float_is_reported() {
+        let mars = Schema::builtin("mars").unwrap();
+        let causes = |selector: &str, there: &str| -> Vec<String> {
+            let context = SelectorContext::default();
+            let found = of(
+                selector,
+                std::slice::from_ref(&mars),
+                &context,
+                |asked| Ok(asked == there),
+                Vec::new,
+            );
+            found.iter().map(|slip| slip.cause().to_owned()).collect()
+        };
+        let error = "levelist: 0.30000000000000004 has the rounding error of a float; did you mean 0.3?";
+        assert_eq!(causes("levelist=0.30000000000000004", ""), [error]);
+        assert_eq!(causes("param=t,levelist=0.30000000000000004/0.4", ""), [error]);
+        assert!(causes("levelist=0.30000000000000004", "levelist=0.30000000000000004").is_empty());
+        for exact in [
+            "0.3",
+            "0.123456789012345678",
+            "123456789012345678",
+            "0.3333333333333333",
+        ] {
+            assert!(causes(&format!("levelist={exact}"), "").is_empty(), "{exact}");
+        }
     }
 
     #[test]

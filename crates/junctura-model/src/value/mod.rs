@@ -16,6 +16,7 @@ mod span;
 use std::fmt;
 
 use calendar::{CalendarDate, DayTime, Timestamp};
+pub(crate) use number::without_rounding_error;
 use number::{Decimal, Float, Integer};
 pub(crate) use sink::{CountingSink, TextSink, writes};
 pub(crate) use span::step_ends;
@@ -188,6 +189,14 @@ impl Type {
     }
 
     fn why_not(self, given: Given<'_>) -> String {
+        if let (Type::Decimal, Given::Float(number)) = (self, given)
+            && number::is_inexact(number)
+        {
+            return format!(
+                "{number:?} has more than the 15 digits that a float keeps, so it would not be found again: round it to the \
+                 digits that identify, as round(value, 6) in Python, or give a text"
+            );
+        }
         let expected = scalar!(self, expected(), "a text", "true or false");
         format!("{} is no {self} (expected {expected})", ShownValue(given))
     }

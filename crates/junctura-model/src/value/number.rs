@@ -76,7 +76,7 @@ impl ScalarType for Decimal {
             }
             Given::Float(number) => {
                 let text = repr(number)?;
-                Self::read_text(text.as_str())
+                Self::read_text(text.as_str()).filter(Self::is_of_exact_float)
             }
             _ => None,
         }
@@ -103,7 +103,46 @@ impl ScalarType for Decimal {
     }
 }
 
+/// Decimal digits that every float keeps. More digits are those of a rounding error, such as 0.1 * 3: two computations of
+/// one value would differ in them.
+const FLOAT_DIGITS_MAX: usize = 15;
+
+/// Returns whether a number is no decimal only because it has more digits than floats keep.
+pub(super) fn is_inexact(number: f64) -> bool {
+    let text = repr(number);
+    text.and_then(|text| Decimal::read_text(text.as_str()))
+        .is_some_and(|decimal| !decimal.is_of_exact_float())
+}
+
+/// Digits of a decimal that probably has a rounding error, once it is rounded.
+const ROUNDED_DIGITS_MAX: usize = 12;
+
+/// Returns the decimal that is meant by the text of a float with a rounding error: 0.3 for 0.30000000000000004.
+pub(crate) fn without_rounding_error(text: &str) -> Option<String> {
+    let number: f64 = text.parse().ok().filter(|&number| is_inexact(number))?;
+    let rounded: f64 = format!("{number:.*e}", FLOAT_DIGITS_MAX - 1).parse().ok()?;
+    let (given, meant) = (repr(number)?, repr(rounded)?);
+    let decimal = Decimal::read_text(meant.as_str())?;
+    let mut out = String::new();
+    decimal.write(&mut out);
+    (given.as_str() == text && decimal.significant() <= ROUNDED_DIGITS_MAX).then_some(out)
+}
+
 impl Decimal {
+    fn is_of_exact_float(&self) -> bool {
+        self.places == 0 || self.significant() <= FLOAT_DIGITS_MAX
+    }
+
+    /// The number of its digits from the first one that is not zero.
+    fn significant(&self) -> usize {
+        let digits = |number: u64| number.checked_ilog10().map_or(0, |log| log as usize + 1);
+        if self.whole == 0 {
+            digits(self.fraction)
+        } else {
+            digits(self.whole) + self.places
+        }
+    }
+
     fn read_text(text: &str) -> Option<Decimal> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, fraction) = match unsigned.split_once('.') {

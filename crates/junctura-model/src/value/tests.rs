@@ -141,6 +141,23 @@ fn decimals_are_exact() {
     for not in [F(1e16), F(1e-5), F(f64::NAN), F(f64::INFINITY), Bool(true), I(i64::MAX)] {
         assert_eq!(canonical(Type::Decimal, not), None, "{not:?}");
     }
+    for (exact, text) in [
+        (0.123_456_789_012_345, "0.123456789012345"),
+        (1e15 + 1.0, "1000000000000001"),
+    ] {
+        assert_eq!(canonical(Type::Decimal, F(exact)).as_deref(), Some(text));
+    }
+    for inexact in [0.1 * 3.0, 1.0 / 3.0, -0.7 - 0.1, 1234.567_890_123_456_7] {
+        let mut out = String::new();
+        let refused = Type::Decimal.canonical(F(inexact), &mut out).unwrap_err();
+        assert!(
+            refused.contains("more than the 15 digits that a float keeps"),
+            "{refused}"
+        );
+        // A text is taken as it is.
+        let text = format!("{inexact:?}");
+        assert_eq!(canonical(Type::Decimal, T(&text)).as_deref(), Some(text.as_str()));
+    }
     let ordered = [
         "-123456789012345678",
         "-12.5",

@@ -5,8 +5,9 @@ use pyo3::types::PyDict;
 
 use super::PyLayout;
 use crate::conversion::given::GivenAttributes;
-use crate::conversion::options::timeout as read_timeout;
+use crate::conversion::options::{schema_of, timeout as read_timeout};
 use crate::conversion::target::PyTarget;
+use crate::conversion::usage::{OfferPlace, check_keywords};
 use crate::conversion::values;
 use crate::pool::PyPool;
 use crate::runtime::error::OrRaise;
@@ -62,6 +63,9 @@ impl PyPool {
         options.set_item("epoch", epoch)?;
         options.set_item("schema", schema)?;
         options.set_item("retention", retention)?;
+        let pool = &slf.get().inner;
+        let own = schema_of(py, pool, schema)?;
+        check_keywords(py, OfferPlace::Pool(pool), &own, keywords, &["schema", "epoch"])?;
         // Validated here, used there.
         GivenAttributes::read(attributes, keywords)?;
         let all = PyDict::new(py);
@@ -117,8 +121,8 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let timeout = read_timeout(py, timeout)?;
-        let target = PyTarget::read(py, "Pool.demand_chunks", target, key, schema)?;
         let pool = &slf.get().inner;
+        let target = PyTarget::read(py, "Pool.demand_chunks", target, key, schema)?;
         let array = target.ask(py, |target| pool.demand_array(target, timeout))?;
         let (object, layout) = (array.object(), PyLayout(array.layout().clone()));
         let attributes = values::attributes(py, object.schema(), object.attributes())?;

@@ -11,11 +11,13 @@ use super::layout;
 use crate::conversion::buffer::LentBuffer;
 use crate::conversion::data::arrays;
 use crate::conversion::given::GivenAttributes;
-use crate::conversion::options::offer_options;
+use crate::conversion::options::{offer_options, schema_of};
+use crate::conversion::usage::{OfferPlace, check_keywords};
 use crate::handles::allocation::{FilledPayload, PyAllocation};
 use crate::handles::bundle::{PyBundle, current};
 use crate::pool::PyPool;
 use crate::runtime::error::{OrRaise, invalid};
+use crate::runtime::patience::offering;
 
 #[pymethods]
 impl PyPool {
@@ -87,6 +89,8 @@ impl PyPool {
         retention: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
+        let own = schema_of(py, &self.inner, schema)?;
+        check_keywords(py, OfferPlace::Pool(&self.inner), &own, keywords, &OPTIONS)?;
         let given = GivenPiece {
             data,
             layout,
@@ -98,8 +102,8 @@ impl PyPool {
             options: offer_options(schema, retention, false, None)?,
         };
         match current(py, &self.inner) {
-            Some(bundle) => given.offer(py, PieceTarget::Bundle(&bundle)),
-            None => given.offer(py, PieceTarget::Pool(&self.inner)),
+            Some(bundle) => given.offer(py, &self.inner, PieceTarget::Bundle(&bundle)),
+            None => given.offer(py, &self.inner, PieceTarget::Pool(&self.inner)),
         }
     }
 }
@@ -153,6 +157,8 @@ impl PyBundle {
         retention: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
+        let own = schema_of(py, self.pool(), schema)?;
+        check_keywords(py, OfferPlace::Pool(self.pool()), &own, keywords, &OPTIONS)?;
         let given = GivenPiece {
             data,
             layout,
@@ -163,9 +169,12 @@ impl PyBundle {
             dtype,
             options: offer_options(schema, retention, false, None)?,
         };
-        given.offer(py, PieceTarget::Bundle(&*self.get(py)?))
+        given.offer(py, self.pool(), PieceTarget::Bundle(&*self.get(py)?))
     }
 }
+
+/// Options of an offer of a piece, besides those of other offers.
+const OPTIONS: [&str; 4] = ["schema", "comm", "epoch", "dtype"];
 
 /// The arguments of an offer of a piece.
 struct GivenPiece<'a, 'py> {
@@ -207,7 +216,7 @@ impl PieceTarget<'_> {
 }
 
 impl GivenPiece<'_, '_> {
-    fn offer(self, py: Python<'_>, target: PieceTarget<'_>) -> PyResult<()> {
+    fn offer(self, py: Python<'_>, pool: &Pool, target: PieceTarget<'_>) -> PyResult<()> {
         let layout = layout::read(self.layout)?;
         let rank = layout::rank_of(py, &layout, self.rank, self.comm)?;
         let piece = |element: Element| ArrayPiece {
@@ -221,16 +230,13 @@ impl GivenPiece<'_, '_> {
         if let Ok(allocation) = self.data.cast::<PyAllocation>() {
             let piece = piece(element_of(py, allocation.get(), self.dtype)?);
             let filled = allocation.get().take(py)?;
-            return py
-                .detach(|| target.offer(&piece, &given, filled, self.options))
-                .or_raise(py);
+            return offering(py, pool, || target.offer(&piece, &given, filled, self.options));
         }
         let (flat, dtype) = flat(self.data, &layout, rank, self.dtype)?;
         let lent = LentBuffer::new(PyUntypedBuffer::get(&flat)?);
         let piece = piece(dtype.parse().or_raise(py)?);
         let mine = FilledPayload::Own(lent.bytes());
-        py.detach(|| target.offer(&piece, &given, mine, self.options))
-            .or_raise(py)
+        offering(py, pool, || target.offer(&piece, &given, mine, self.options))
     }
 }
 

@@ -20,13 +20,19 @@ use crate::conversion::buffer::LentBuffer;
 use crate::conversion::exchange;
 use crate::conversion::given::{GivenAttributes, type_name};
 use crate::conversion::options::schema_of;
+use crate::conversion::usage::{OfferPlace, check_keywords, warn_of_lost_form};
 use crate::handles::allocation::{FilledPayload, PyAllocation};
 use crate::handles::bundle::current;
+use crate::handles::object::PyReceived;
 use crate::model::version::PyVersion;
 use crate::runtime::ending::EndingCall;
 use crate::runtime::error::{OrRaise, invalid};
 use crate::runtime::interpreter::module;
 use crate::runtime::lazy_value::{AttributeName, LazyValue};
+use crate::runtime::patience::offering;
+
+/// The end of a payload with labels: docs/formats/labels.md.
+const LABELS_END: &[u8] = b"junctura-labels1";
 
 static MASK: AttributeName = AttributeName::new("mask");
 
@@ -71,14 +77,6 @@ pub(crate) struct ArrayForm {
     pub(crate) shape: Vec<usize>,
 }
 
-/// The destination of arrays that must be copied.
-#[derive(Clone, Copy)]
-pub(crate) enum CopyRoom<'a> {
-    Pool(&'a Pool),
-    /// Memory of Python's.
-    Own,
-}
-
 /// An offer, ready to be carried out.
 pub(crate) struct PreparedData<'py> {
     pub(crate) attributes: GivenAttributes<'py>,
@@ -102,31 +100,40 @@ impl<'py> PreparedData<'py> {
         options: &OfferOptions<'_>,
     ) -> PyResult<Self> {
         let schema = schema_of(data.py(), pool, options.schema)?;
-        Self::read(CopyRoom::Pool(pool), schema, data, attributes, keywords)
+        Self::read(OfferPlace::Pool(pool), schema, data, attributes, keywords)
     }
 
     pub(crate) fn read(
-        room: CopyRoom<'_>,
+        place: OfferPlace<'_>,
         schema: Arc<Schema>,
         data: &Bound<'py, PyAny>,
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
+        let are_own = attributes.is_none();
         let mut attributes = GivenAttributes::read(attributes, keywords)?;
-        refuse_options(data.py(), &schema, keywords)?;
-        let names = || attributes.names();
-        let labelled = exchange::labels(data, crate::model::schema::PySchema(Arc::clone(&schema)), names)?;
+        if are_own && let Ok(object) = data.cast::<PyReceived>() {
+            attributes.add_others(object.getattr("attributes")?.cast()?)?;
+        }
+        check_keywords(data.py(), place, &schema, keywords, &["schema"])?;
+        let stated = || attributes.stated(data.py());
+        let labelled = exchange::labels(data, crate::model::schema::PySchema(Arc::clone(&schema)), stated)?;
         let given = data;
         let (data, form) = match &labelled {
             Some((array, labels)) => {
                 attributes.add_given(labels)?;
-                read(room, array)?
+                read(place, array)?
             }
-            None => read(room, given)?,
+            None => read(place, given)?,
         };
         check_form(&attributes, &schema, form.as_ref(), given)?;
         let is_array = form.is_some();
         if let Some(form) = form {
+            if let Some(lost) = form.lost(&attributes, &schema)
+                && !has_labels(&data)?
+            {
+                warn_of_lost_form(given.py(), place, &schema, lost)?;
+            }
             form.describe(&mut attributes, &schema);
         }
         Ok(Self {
@@ -171,7 +178,7 @@ impl<'py> PreparedData<'py> {
     /// `None`: it was offered only if wanted, and nothing wants it.
     pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<PyVersion>> {
         if let Some(bundle) = current(py, pool) {
-            self.stage(py, &bundle, options)?;
+            self.stage(py, pool, &bundle, options)?;
             let incarnation = py.detach(|| pool.incarnation()).or_raise(py)?;
             return Ok(Some(PyVersion(junctura::Version {
                 incarnation,
@@ -181,19 +188,19 @@ impl<'py> PreparedData<'py> {
         let lists = self.attributes.lists(py)?;
         let given = self.attributes.given(py, &lists)?;
         let content = self.content(py, &given)?;
-        let offered = py.detach(|| {
+        offering(py, pool, || {
             let given = given.iter().copied();
-            match content {
+            let offered = match content {
                 ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
                     pool.offer_with(given, bytes, options)
                 }
                 ReadyPayload::Filled(FilledPayload::Slot(slot)) => slot.offer_with(given, options),
+            };
+            match offered {
+                Err(error) if error.code() == Code::NotWanted => Ok(None),
+                other => other.map(|version| Some(PyVersion(version))),
             }
-        });
-        match offered {
-            Err(error) if error.code() == Code::NotWanted => Ok(None),
-            other => other.map(|version| Some(PyVersion(version))).or_raise(py),
-        }
+        })
     }
 
     /// Hands to `run` what it is, and its payload: an allocation, or bytes.
@@ -216,13 +223,14 @@ impl<'py> PreparedData<'py> {
     pub(crate) fn stage(
         &self,
         py: Python<'py>,
+        pool: &Pool,
         bundle: &Bundle,
         options: OfferOptions<'_>,
     ) -> PyResult<junctura::Staged> {
         let lists = self.attributes.lists(py)?;
         let given = self.attributes.given(py, &lists)?;
         let content = self.content(py, &given)?;
-        py.detach(|| {
+        offering(py, pool, || {
             let given = given.iter().copied();
             match content {
                 ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
@@ -231,31 +239,30 @@ impl<'py> PreparedData<'py> {
                 ReadyPayload::Filled(FilledPayload::Slot(slot)) => bundle.offer_allocation(slot, given, options),
             }
         })
-        .or_raise(py)
     }
 }
 
-fn read<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
+fn read<'py>(place: OfferPlace<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok((OfferData::Bytes(bytes.clone()), None));
     }
     if let Ok(allocation) = object.cast::<PyAllocation>() {
-        let data = match room {
-            CopyRoom::Pool(_) => OfferData::Allocation(allocation.clone()),
-            CopyRoom::Own => OfferData::Lent(LentBuffer::new(PyUntypedBuffer::get(object)?)),
+        let data = match place {
+            OfferPlace::Pool(_) => OfferData::Allocation(allocation.clone()),
+            OfferPlace::Store(_) => OfferData::Lent(LentBuffer::new(PyUntypedBuffer::get(object)?)),
         };
         return Ok((data, allocation.get().form().cloned().and_then(ArrayForm::unless_bytes)));
     }
     let py = object.py();
     match PyUntypedBuffer::get(object) {
         // The buffer of a masked array lacks its mask.
-        Ok(_) if MASK.is_of(object)? => by_numpy(room, object),
+        Ok(_) if MASK.is_of(object)? => by_numpy(place, object),
         Ok(buffer) => match crate::conversion::dtype::name(&buffer) {
             Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
-            _ => by_numpy(room, object),
+            _ => by_numpy(place, object),
         },
         Err(error) if error.is_instance_of::<PyMemoryError>(py) => Err(error),
-        Err(_) if is_array(object)? => by_numpy(room, object),
+        Err(_) if is_array(object)? => by_numpy(place, object),
         Err(_) => {
             let remedy = if object.is_instance_of::<PyString>() {
                 ": encode the text, as in data.encode()"
@@ -269,6 +276,16 @@ fn read<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferD
             Err(invalid(py, "data", cause))
         }
     }
+}
+
+/// Whether type and shape are in the payload, after the array.
+fn has_labels(data: &OfferData<'_>) -> PyResult<bool> {
+    let (py, payload) = match data {
+        OfferData::Allocation(allocation) => (allocation.py(), allocation.as_any()),
+        OfferData::Bytes(bytes) => (bytes.py(), bytes.as_any()),
+        OfferData::Lent(lent) => return Ok(lent.bytes().ends_with(LABELS_END)),
+    };
+    Ok(!arrays(py)?.call_method1("foot_of", (payload,))?.is_none())
 }
 
 fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -288,7 +305,7 @@ fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (OfferData<'p
     (OfferData::Lent(LentBuffer::new(buffer)), form.unless_bytes())
 }
 
-fn by_numpy<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
+fn by_numpy<'py>(place: OfferPlace<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
     let py = object.py();
     let (array, nbytes, dtype, shape): (Bound<'py, PyAny>, usize, String, Vec<usize>) =
         arrays(py)?.call_method1("describe", (object,))?.extract()?;
@@ -296,13 +313,13 @@ fn by_numpy<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Of
         dtype: dtype.into(),
         shape,
     };
-    let data = match room {
-        CopyRoom::Pool(pool) => {
+    let data = match place {
+        OfferPlace::Pool(pool) => {
             let allocation = Bound::new(py, PyAllocation::new(py, pool, nbytes, Some(form.clone()))?)?;
             arrays(py)?.call_method1("fill", (&allocation, array))?;
             OfferData::Allocation(allocation)
         }
-        CopyRoom::Own => {
+        OfferPlace::Store(_) => {
             let memory = PyByteArray::new_with(py, nbytes, |_| Ok(()))?;
             arrays(py)?.call_method1("fill", (&memory, array))?;
             OfferData::Lent(LentBuffer::new(PyUntypedBuffer::get(&memory)?))
@@ -316,6 +333,16 @@ impl ArrayForm {
     fn unless_bytes(self) -> Option<Self> {
         let is_bytes = self.dtype == "uint8" && self.shape.len() == 1;
         (!is_bytes).then_some(self)
+    }
+
+    /// The attribute that readers of the array need, and that no attribute of the schema holds.
+    fn lost(&self, attributes: &GivenAttributes<'_>, schema: &Schema) -> Option<&'static str> {
+        if !has_dtype(schema) && !attributes.has("dtype") {
+            return Some("dtype");
+        }
+        let has_shape =
+            schema.is_open() || attributes.has("shape") || takes(schema, "shape", Kind::list_of(Type::Integer));
+        (!has_shape && self.shape.len() != 1).then_some("shape")
     }
 
     /// Adds type and shape to the attributes, if the schema has them and the caller did not give them.
@@ -348,39 +375,6 @@ fn check_form(
     let (dtype, shape) = (attributes.text("dtype"), attributes.extents("shape"));
     let own = form.map(|form| (form.dtype.as_ref(), form.shape.as_slice()));
     arrays(data.py())?.call_method1("check_form", (dtype, shape, own, data))?;
-    Ok(())
-}
-
-/// Options of other calls, and where they belong. Given to an offer to an open schema, they would become attributes.
-const OPTIONS: [(&str, &str); 8] = [
-    (
-        "timeout",
-        "Pool(offer_timeout=SECONDS) limits how long an offer waits for memory",
-    ),
-    ("offer_timeout", "it is an option of Pool"),
-    (
-        "time_to_live",
-        "it is an option of follow and require; retention= states how long an object stays",
-    ),
-    ("until_live", "it is an option of follow"),
-    ("only_new", "it is an option of follow"),
-    ("order_by", "it is an option of list and follow"),
-    ("on_full", "it is an option of require"),
-    ("stuck_after", "it is an option of require"),
-];
-
-fn refuse_options(py: Python<'_>, schema: &Schema, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(keywords) = keywords else { return Ok(()) };
-    for (name, remedy) in OPTIONS {
-        if schema.find(name).is_none() && keywords.contains(name)? {
-            let cause = format!(
-                "this call has no option {name}, and schema {} has no such attribute: {remedy}; {name}_= gives an attribute of \
-                 that name",
-                schema.name()
-            );
-            return Err(invalid(py, name, cause));
-        }
-    }
     Ok(())
 }
 

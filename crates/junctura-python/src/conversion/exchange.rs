@@ -123,11 +123,11 @@ impl PyAllocation {
 
 static DIMS: AttributeName = AttributeName::new("dims");
 
-/// Returns the array of a labeled array, and the attributes of its labels, except given ones.
+/// Returns the array of a labeled array, and the attributes of its labels, except stated ones.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
     schema: crate::model::schema::PySchema,
-    names: impl FnOnce() -> Vec<String>,
+    stated: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
     // Arrays of other libraries have no named dimensions.
     if data.is_exact_instance_of::<PyBytes>() || !DIMS.is_of(data)? {
@@ -138,7 +138,7 @@ pub(crate) fn labels<'py>(
     }
     let labels = module(data.py(), "junctura._xarray.label_attributes")?;
     labels
-        .call_method1("given", (data, schema, names()))?
+        .call_method1("given", (data, schema, stated()?))?
         .extract()
         .map(Some)
 }

@@ -13,6 +13,7 @@ use pyo3::types::{
     PyBool, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTime, PyTuple,
 };
 
+use crate::conversion::data::arrays;
 use crate::runtime::error::{OrRaise, invalid, raise};
 
 /// Attributes of one offer, or of one key.
@@ -101,15 +102,36 @@ impl<'py> GivenAttributes<'py> {
         Ok(())
     }
 
-    /// The names that were given.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let names = self.items.iter().filter_map(|item| item.name.text().ok());
-        names.map(str::to_owned).collect()
+    /// The attributes that were given, as a dictionary; the value of a list is None.
+    pub(crate) fn stated(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stated = PyDict::new(py);
+        for GivenItem { name, value } in &self.items {
+            let name = name.text()?;
+            match value {
+                GivenValue::Text(text) => stated.set_item(name, text)?,
+                GivenValue::Owned(text) => stated.set_item(name, text)?,
+                GivenValue::Integer(number) => stated.set_item(name, number)?,
+                GivenValue::Float(number) => stated.set_item(name, number)?,
+                GivenValue::Bool(truth) => stated.set_item(name, truth)?,
+                GivenValue::List(_) => stated.set_item(name, py.None())?,
+            }
+        }
+        Ok(stated)
     }
 
     /// Adds those of a dictionary.
     pub(crate) fn add_given(&mut self, given: &Bound<'py, PyDict>) -> PyResult<()> {
         self.add_all(given, GivenName::Given)
+    }
+
+    /// Adds those of a dictionary whose names were not given.
+    pub(crate) fn add_others(&mut self, others: &Bound<'py, PyDict>) -> PyResult<()> {
+        for (key, value) in others.iter() {
+            if !self.has(key.cast::<PyString>()?.to_str()?) {
+                self.add(GivenName::Given, key, &value)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether nothing was given.
@@ -305,7 +327,7 @@ impl<'py> GivenValue<'py> {
         }
         // Scalars and arrays of NumPy, and of compatible libraries.
         if value.hasattr("dtype")? {
-            let plain = value.call_method0("tolist")?;
+            let plain = arrays(value.py())?.call_method1("plain", (value,))?;
             if !plain.hasattr("dtype")? {
                 return Self::read(&plain, list);
             }

@@ -8,4 +8,5 @@ pub(crate) mod given;
 pub(crate) mod keywords;
 pub(crate) mod options;
 pub(crate) mod target;
+pub(crate) mod usage;
 pub(crate) mod values;

@@ -13,8 +13,9 @@ use crate::conversion::data::{ArrayForm, PreparedData, arrays};
 use crate::conversion::options::offer_options;
 use crate::handles::bundle::current;
 use crate::model::version::PyVersion;
-use crate::runtime::error::{OrRaise, closed, invalid};
+use crate::runtime::error::{closed, invalid};
 use crate::runtime::interrupt::drop_detached;
+use crate::runtime::patience::offering;
 
 /// Memory in the pool for one payload, to be filled and offered.
 ///
@@ -69,8 +70,10 @@ impl PyAllocation {
     /// Waits for memory, at most for the pool's offer timeout.
     pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<ArrayForm>) -> PyResult<Self> {
         let bundle = current(py, pool);
-        let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
-        Ok(Self::of(pool, allocated.or_raise(py)?, form))
+        let allocated = offering(py, pool, || {
+            bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length))
+        });
+        Ok(Self::of(pool, allocated?, form))
     }
 
     pub(crate) fn of(pool: &Pool, mut allocation: junctura::Allocation, form: Option<ArrayForm>) -> Self {

@@ -161,6 +161,10 @@ impl PyBundle {
         Ok(Self::of(pool, path, options.members.is_some(), opened.or_raise(py)?))
     }
 
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     pub(crate) fn of(pool: &Pool, path: Option<String>, counts: bool, bundle: junctura::Bundle) -> Self {
         Self {
             pool: pool.clone(),
@@ -266,7 +270,7 @@ impl PyBundle {
         let options = offer_options(schema, retention, false, durability)?;
         let bundle = self.get(py)?;
         PreparedData::new(&self.pool, data, attributes, keywords, &options)?
-            .stage(py, &bundle, options)
+            .stage(py, &self.pool, &bundle, options)
             .map(PyStaged)
     }
 

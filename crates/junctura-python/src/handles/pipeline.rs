@@ -13,6 +13,7 @@ use crate::handles::allocation::FilledPayload;
 use crate::handles::bundle::current;
 use crate::runtime::error::{OrRaise, closed};
 use crate::runtime::interrupt::drop_detached;
+use crate::runtime::patience::offering;
 
 /// A stream of offers in flight; created by `Pool.pipeline`. In the block of a bundle, its objects become members of
 /// the bundle.
@@ -55,7 +56,7 @@ impl PyPipeline {
         run: impl FnOnce(&mut junctura::Pipeline) -> junctura::Result<R> + Send,
     ) -> PyResult<R> {
         match self.lock(py).as_mut() {
-            Some(pipeline) => py.detach(|| run(pipeline)).or_raise(py),
+            Some(pipeline) => offering(py, &self.pool, || run(pipeline)),
             None => Err(closed(py, "pipeline", "its block has ended")),
         }
     }
@@ -140,7 +141,7 @@ impl PyPipeline {
             drop_detached(pipeline);
             return Ok(());
         }
-        py.detach(|| pipeline.flush()).or_raise(py)
+        offering(py, &self.pool, || pipeline.flush())
     }
 }
 

@@ -117,6 +117,21 @@ impl PySchema {
         Ok(types)
     }
 
+    /// Names and units of the attributes that have a unit.
+    #[getter]
+    fn units<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let units = PyDict::new(py);
+        for attribute in self
+            .0
+            .attributes()
+            .iter()
+            .filter(|attribute| !attribute.unit.is_empty())
+        {
+            units.set_item(&attribute.name, &attribute.unit)?;
+        }
+        Ok(units)
+    }
+
     /// Names of the attributes of the key, in its order.
     #[getter]
     fn key_attributes(&self) -> Vec<&str> {

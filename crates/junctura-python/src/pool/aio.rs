@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use junctura::binding::{self, TaskPlace};
 use junctura::{DemandOptions, EventKind, FollowOptions, Pending, WaitSource, WantedOptions, WithdrawOptions};
+use junctura_cli::full_memory;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -30,6 +31,7 @@ use crate::pool::PyPool;
 use crate::pool::board::PyBoard;
 use crate::runtime::ending::EndingCall;
 use crate::runtime::error::{OrRaise, closed};
+use crate::runtime::patience;
 
 /// A request whose answer may be pending.
 trait PendingQuestion: Send {
@@ -188,7 +190,8 @@ impl PyPool {
         Ok(rules.inline_bytes_max)
     }
 
-    #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key))]
+    /// `call`: the method, of which an error names the nearest option.
+    #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key, call="demand"))]
     #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn _begin_demand<'py>(
         &self,
@@ -199,9 +202,15 @@ impl PyPool {
         requirement: Option<&str>,
         incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
+        call: &str,
     ) -> PyResult<PyAnswer> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        PyTarget::read(py, "Pool.demand", target, key, schema)?
+        let call = match call {
+            "demand_array" => "Pool.demand_array",
+            "demand_chunks" => "Pool.demand_chunks",
+            _ => "Pool.demand",
+        };
+        PyTarget::read(py, call, target, key, schema)?
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }
@@ -442,7 +451,7 @@ impl PyPool {
         schema: Option<&str>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyAnswer> {
-        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let attributes = self.bundle_attributes(py, attributes, schema, keywords)?;
         let options =
             crate::pool::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
         let begun = attributes.ask(py, |given| match path.as_deref() {
@@ -612,6 +621,20 @@ impl PyBundle {
             .or_raise(py)
             .map(PyAnswer::end)
             .map(Some)
+    }
+}
+
+#[pymethods]
+impl PyPool {
+    /// Reports what offers wait for.
+    fn _report_wait(&self, py: Python<'_>) -> PyResult<()> {
+        patience::report(py, &self.inner)
+    }
+
+    /// What keeps the memory of a full pool, and whether it becomes free without a withdrawal.
+    fn _full_memory(&self, py: Python<'_>) -> Option<(String, bool)> {
+        let memory = py.detach(|| full_memory(&self.inner)).ok()??;
+        Some((memory.causes, memory.frees_itself))
     }
 }
 

@@ -6,7 +6,8 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::conversion::given::GivenAttributes;
 use crate::conversion::keywords::refuse_unknown;
-use crate::conversion::options::timeout as read_timeout;
+use crate::conversion::options::{schema_of, timeout as read_timeout};
+use crate::conversion::usage::{OfferPlace, check_keywords};
 use crate::conversion::values;
 use crate::handles::bundle::PyBundle;
 use crate::model::described::{PyDescribed, PyEntry};
@@ -142,7 +143,7 @@ impl PyPool {
         schema: Option<&str>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyBundle> {
-        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let attributes = self.bundle_attributes(py, attributes, schema, keywords)?;
         let options = bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
         PyBundle::open(py, &self.inner, path, &attributes, options)
     }
@@ -227,9 +228,25 @@ impl PyPool {
             }
         }
         if list.is_empty() {
-            self.warn_of_mistakes(py, selector)?;
+            self.warn_of_nothing(py, selector)?;
         }
         Ok(list)
+    }
+}
+
+impl PyPool {
+    /// The attributes of a new bundle.
+    pub(crate) fn bundle_attributes<'py>(
+        &self,
+        py: Python<'py>,
+        attributes: Option<&Bound<'py, PyAny>>,
+        schema: Option<&str>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<GivenAttributes<'py>> {
+        let own = schema_of(py, &self.inner, schema)?;
+        let options = ["members", "orphan_timeout", "schema"];
+        check_keywords(py, OfferPlace::Pool(&self.inner), &own, keywords, &options)?;
+        GivenAttributes::read(attributes, keywords)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
+use junctura::reasons::{ExplainedSelector, NearMiss};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -51,6 +52,23 @@ impl PyPool {
         mistakes.iter().try_for_each(|mistake| warn(py, selector, mistake))
     }
 
+    /// Warns of probable mistakes in a selector that matches nothing: those of [`Self::warn_of_mistakes`], and a value that no object
+    /// has and that resembles one; once for each form.
+    ///
+    /// # Errors
+    /// The warning, if the program treats warnings as errors.
+    pub(crate) fn warn_of_nothing(&self, py: Python<'_>, selector: &str) -> PyResult<()> {
+        self.warn_of_mistakes(py, selector)?;
+        if selector.is_empty() || !self.checked_values.is_new(selector) {
+            return Ok(());
+        }
+        let Ok(explained) = py.detach(|| self.inner.reasons().explain_selector(selector)) else {
+            return Ok(());
+        };
+        let hints = value_hints(&explained);
+        hints.iter().try_for_each(|mistake| warn(py, selector, mistake))
+    }
+
     /// Warns of an attribute that no object has and that resembles a declared one; once.
     ///
     /// # Errors
@@ -62,7 +80,7 @@ impl PyPool {
     /// The number of withdrawn objects. Warns of probable mistakes in the selector if there are none.
     pub(crate) fn withdrawn(&self, py: Python<'_>, selector: &str, count: u64) -> PyResult<u64> {
         if count == 0 {
-            self.warn_of_mistakes(py, selector)?;
+            self.warn_of_nothing(py, selector)?;
         }
         Ok(count)
     }
@@ -84,6 +102,24 @@ impl PyPool {
     }
 }
 
+/// The values of a selector that matches nothing which resemble existing ones, and not only in their digits: those are other
+/// members of a series.
+fn value_hints(explained: &ExplainedSelector) -> Vec<String> {
+    let letters = |text: &str| text.replace(|c: char| !c.is_alphabetic(), "");
+    let hint = |miss: &NearMiss| {
+        let (attribute, near) = (miss.attribute.as_ref()?, miss.nearest.as_ref()?);
+        let (_, value) = miss.condition.split_once('=')?;
+        let is_other = letters(value) != letters(near);
+        is_other.then(|| format!("nothing matches {}; did you mean {attribute}={near}?", miss.condition))
+    };
+    // Mistakes are reported by themselves.
+    let misses = explained
+        .without
+        .iter()
+        .filter(|_| explained.matches == 0 && explained.mistakes.is_empty());
+    misses.filter_map(hint).collect()
+}
+
 pub(crate) fn warn(py: Python<'_>, selector: &str, mistake: &str) -> PyResult<()> {
     static CATEGORY: LazyValue<Py<PyAny>> = LazyValue::new();
     let category = CATEGORY.get_or_make(py, || {
@@ -95,6 +131,17 @@ pub(crate) fn warn(py: Python<'_>, selector: &str, mistake: &str) -> PyResult<()
 
 #[pymethods]
 impl PyPool {
+    /// None: no values of selectors of this form have to be checked.
+    fn _begin_value_hints(&self, py: Python<'_>, selector: &str) -> PyResult<Option<PyAnswer>> {
+        if selector.is_empty() || !self.checked_values.is_new(selector) {
+            return Ok(None);
+        }
+        let pending = py.detach(|| self.inner.reasons().begin_explain_selector(selector));
+        Ok(Some(PyAnswer::new(pending.or_raise(py)?, |py, explained| {
+            Ok(value_hints(&explained).into_pyobject(py)?.into_any().unbind())
+        })))
+    }
+
     /// None: no selector of this form has to be checked.
     fn _begin_mistakes(&self, py: Python<'_>, selector: &str) -> PyResult<Option<PyAnswer>> {
         if selector.is_empty() || !self.checked_forms.is_new(selector) {

@@ -19,10 +19,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::conversion::data::{ArrayForm, PreparedData, arrays};
-use crate::conversion::keywords::refuse_unknown;
+use crate::conversion::keywords::{refuse_unknown, refuse_unknown_of};
 use crate::conversion::options::{
-    command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout,
+    command_words, demand_options, offer_options, own_name, settle, size, timeout as read_timeout,
 };
+use crate::conversion::usage::{ServerOptions, opened};
 use crate::handles::allocation::PyAllocation;
 use crate::handles::bundle::current;
 use crate::handles::events::PySubscription;
@@ -115,6 +116,8 @@ pub(crate) struct PyPool {
     pub(crate) store: Option<store::StorePlace>,
     offer_timeout: Option<f64>,
     checked_forms: CheckedForms,
+    /// Of selectors that matched nothing.
+    checked_values: CheckedForms,
 }
 
 /// The options of a connection through a gate.
@@ -170,6 +173,19 @@ impl PyPool {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         refuse_unknown(py, "Pool", unknown)?;
+        // A private pool has what is given.
+        let server = match url {
+            Some(_) => Some(ServerOptions {
+                budget: budget.map(size).transpose()?,
+                spill: spill.clone(),
+                spill_size: spill_size.map(size).transpose()?,
+                inline_max: inline_max.map(size).transpose()?,
+                checked,
+                orphan_timeout,
+                until_gone: until_gone.clone(),
+            }),
+            None => None,
+        };
         let mut builder = junctura::Pool::builder()
             .start(start)
             .checked(checked)
@@ -196,7 +212,7 @@ impl PyPool {
         };
         let builder = remote.settle(builder);
         let builder = settle(builder, schema.as_ref(), budget, (spill, spill_size), inline_max)?;
-        let inner = py.detach(|| builder.open()).or_raise(py)?;
+        let inner = opened(py, builder, server.as_ref())?;
         Ok(Self {
             inner,
             name,
@@ -205,6 +221,7 @@ impl PyPool {
             store,
             offer_timeout,
             checked_forms: CheckedForms::default(),
+            checked_values: CheckedForms::default(),
         })
     }
 
@@ -258,8 +275,8 @@ impl PyPool {
 
     /// Drains and stops the server, and returns when it has exited. From now on offers, allocations and requirements
     /// fail with `Closed`, and new clients fail with `Unavailable`. The server exits when every object that a
-    /// requirement retains has been received. Objects that only its memory held are then lost; objects that a client
-    /// holds stay readable.
+    /// requirement retains has been received, and follows that still read have received what was visible: at most 10 s
+    /// without a release. Objects that only its memory held are then lost; objects that a client holds stay readable.
     ///
     /// Parameters
     /// ----------
@@ -340,7 +357,7 @@ impl PyPool {
     ///     that `Object.array` returns the same array.
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
-    ///     given.
+    ///     given. Default: the attributes of an `Object`; keywords add to them or replace them.
     /// schema : str, optional
     ///     The schema of the object, if it is not the pool's default.
     /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...",
@@ -483,14 +500,21 @@ impl PyPool {
     ///     The size exceeds the limit of the pool.
     /// PoolFull
     ///     No memory became free in time; the error reports the use of the pool.
-    #[pyo3(signature = (nbytes=None, /, *, shape=None, dtype=None))]
+    #[pyo3(signature = (nbytes=None, /, *, shape=None, dtype=None, **unknown), text_signature = "($self, nbytes=None, /, *, shape=None, dtype=None)")]
     fn allocate(
         &self,
         py: Python<'_>,
         nbytes: Option<usize>,
         shape: Option<&Bound<'_, PyAny>>,
         dtype: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyAllocation> {
+        refuse_unknown_of(
+            py,
+            "Pool.allocate",
+            unknown,
+            ("Pool.offer", "give it to offer() of the allocation"),
+        )?;
         match (nbytes, shape) {
             (Some(nbytes), None) if dtype.is_none() => PyAllocation::new(py, &self.inner, nbytes, None),
             (None, Some(shape)) => {

@@ -15,6 +15,7 @@ use crate::handles::allocation::FilledPayload;
 use crate::handles::bundle::PyStaged;
 use crate::model::version::PyVersion;
 use crate::runtime::error::{OrRaise, invalid, raise};
+use crate::runtime::patience::offering;
 
 const BATCH: usize = 64;
 
@@ -95,14 +96,14 @@ fn offer_all<'a>(
         batch.push(prepare(pool, &object?, at, &options)?);
         count += 1;
         if batch.len() == batch_len {
-            many.offer(py, &batch)?;
+            many.offer(py, pool, &batch)?;
             batch.clear();
         }
     }
-    many.offer(py, &batch)?;
-    let flushed = py.detach(|| many.pipeline.flush());
+    many.offer(py, pool, &batch)?;
+    let flushed = offering(py, pool, || many.pipeline.flush());
     many.check(py)?;
-    flushed.or_raise(py)?;
+    flushed?;
     Ok((many, count))
 }
 
@@ -120,7 +121,7 @@ fn prepare<'py>(
 }
 
 impl ManyOffers<'_> {
-    fn offer(&mut self, py: Python<'_>, batch: &[PreparedData<'_>]) -> PyResult<()> {
+    fn offer(&mut self, py: Python<'_>, pool: &Pool, batch: &[PreparedData<'_>]) -> PyResult<()> {
         let lists = batch
             .iter()
             .map(|one| one.attributes.lists(py))
@@ -132,7 +133,7 @@ impl ManyOffers<'_> {
             ready.push((given, content));
         }
         let Self { pipeline, options, .. } = self;
-        let sent = py.detach(|| {
+        let sent = offering(py, pool, || {
             ready.into_iter().try_for_each(|(given, content)| {
                 let given = given.into_iter();
                 match content {
@@ -147,7 +148,7 @@ impl ManyOffers<'_> {
             })
         });
         self.check(py)?;
-        sent.or_raise(py)
+        sent
     }
 
     /// # Errors

@@ -7,6 +7,7 @@ use junctura::{Code, Error, Result};
 use pyo3::prelude::*;
 
 use crate::runtime::ending::EndingCall;
+use crate::runtime::patience;
 
 thread_local! {
     /// The exception that Python's signal handler raised in this thread's wait.
@@ -28,6 +29,11 @@ pub(crate) fn check() -> Result<()> {
     if !RAISED.with_borrow(Option::is_some)
         && let Some(_call) = EndingCall::begin_unattached()
         && let Some(Err(raised)) = Python::try_attach(|py| py.check_signals())
+    {
+        RAISED.set(Some(raised));
+    }
+    if !RAISED.with_borrow(Option::is_some)
+        && let Err(raised) = patience::report_if_due()
     {
         RAISED.set(Some(raised));
     }

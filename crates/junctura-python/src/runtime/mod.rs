@@ -5,3 +5,4 @@ pub(crate) mod error;
 pub(crate) mod interpreter;
 pub(crate) mod interrupt;
 pub(crate) mod lazy_value;
+pub(crate) mod patience;

@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 
 use super::process_store::ProcessStore;
 use super::{PyFlushed, PyStore};
-use crate::conversion::data::{CopyRoom, PreparedData};
+use crate::conversion::data::PreparedData;
 use crate::conversion::given::{GivenAttributes, type_name};
 use crate::runtime::error::{OrRaise, invalid, raise};
 use crate::runtime::interrupt;
@@ -39,7 +39,7 @@ impl PyStore {
     ///     `dtype` and `shape`, so that `Stored.array` returns the same array.
     /// attributes : dict, optional
     ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
-    ///     given.
+    ///     given. Default: the attributes of an `Object`; keywords add to them or replace them.
     /// schema : str, optional
     ///     The schema of the object, if it is not the store's first.
     /// **keywords
@@ -76,7 +76,7 @@ impl PyStore {
     ) -> PyResult<()> {
         let home = self.home(py)?;
         let schema = home.store().schema(schema).or_raise(py)?;
-        let prepared = PreparedData::read(CopyRoom::Own, Arc::clone(schema), data, attributes, keywords)?;
+        let prepared = PreparedData::read(home.place_of_offers(), Arc::clone(schema), data, attributes, keywords)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;
         let payload = prepared.lent();
@@ -122,7 +122,7 @@ impl PyStore {
         let (mut batch, mut bytes, mut done) = (Vec::with_capacity(BATCH), 0, 0);
         let mut failed = None;
         for object in objects.try_iter()? {
-            match object.and_then(|object| prepare(schema, &object)) {
+            match object.and_then(|object| prepare(home, schema, &object)) {
                 Ok(object) => {
                     bytes += object.lent().len();
                     batch.push(object);
@@ -315,12 +315,22 @@ fn now_and_then() -> impl Fn() -> junctura::Result<()> {
     }
 }
 
-fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> PyResult<PreparedData<'py>> {
+fn prepare<'py>(
+    home: &ProcessStore,
+    schema: &Arc<junctura::Schema>,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<PreparedData<'py>> {
     let Ok((data, attributes)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
         let cause = format!("a pair (data, attributes) is expected, not {}", type_name(object));
         return Err(invalid(object.py(), "object", cause));
     };
-    PreparedData::read(CopyRoom::Own, Arc::clone(schema), &data, Some(&attributes), None)
+    PreparedData::read(
+        home.place_of_offers(),
+        Arc::clone(schema),
+        &data,
+        Some(&attributes),
+        None,
+    )
 }
 
 /// Archives all objects, and returns their number; `before` objects of the same call are archived already.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use junctura::{ArchiverOptions, ArchiverThread, Code};
+use junctura::{ArchiverOptions, ArchiverThread, Code, Error};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,8 +10,9 @@ use pyo3::types::PyDict;
 use super::PyStore;
 use crate::conversion::keywords::refuse_unknown;
 use crate::conversion::options::{length_of_time, timeout as read_timeout};
+use crate::conversion::usage::warn_of_usage;
 use crate::pool::PyPool;
-use crate::runtime::error::{OrRaise, invalid};
+use crate::runtime::error::{OrRaise, invalid, raise};
 use crate::runtime::interrupt;
 
 /// Maximum interval between checks for Python's signals.
@@ -113,6 +114,13 @@ impl PyArchiverCounts {
 ///     An argument is invalid.
 /// Conflict
 ///     A requirement of this name has another selector.
+/// SchemaMismatch
+///     The store has no schema of the pool.
+///
+/// Warns
+/// -----
+/// UsageWarning
+///     The store lacks a schema of the pool.
 ///
 /// Examples
 /// --------
@@ -141,6 +149,44 @@ fn selector_of(given: &Bound<'_, PyAny>) -> PyResult<String> {
         invalid(given.py(), "selector", cause)
     })?;
     Ok(selectors.join(","))
+}
+
+/// Compares the schemas of a pool and a store: an object of a schema that the store lacks cannot be archived.
+///
+/// # Errors
+/// `SchemaMismatch` if the store has no schema of the pool; the `UsageWarning` for one that it lacks, if the program treats warnings as
+/// errors. A pool with all built-in schemas was probably opened without any: these are not reported.
+fn check_schemas(py: Python<'_>, pool: &junctura::Pool, store: &junctura_store::Store, place: &str) -> PyResult<()> {
+    let schemas = py.detach(|| pool.schemas()).or_raise(py)?;
+    let is_builtin = |name: &str| junctura::Schema::BUILTIN_NAMES.contains(&name);
+    let has_all = junctura::Schema::BUILTIN_NAMES
+        .iter()
+        .all(|name| schemas.iter().any(|schema| schema.name() == *name));
+    let lacks = |name: &str| store.schemas().iter().all(|schema| schema.name() != name);
+    let lacking: Vec<&str> = schemas
+        .iter()
+        .map(|schema| schema.name())
+        .filter(|name| lacks(name))
+        .collect();
+    if lacking.len() == schemas.len() {
+        let own: Vec<&str> = store.schemas().iter().map(|schema| schema.name()).collect();
+        let cause = format!(
+            "the store has the schemas {}, and none of the pool's ({}): create it with schema=pool.schemas, or add one with \
+             store.set_schema(pool.schema({:?}))",
+            own.join(", "),
+            lacking.join(", "),
+            lacking.first().unwrap_or(&"")
+        );
+        return Err(raise(py, &Error::new(Code::SchemaMismatch, place, cause)));
+    }
+    let reported = lacking.into_iter().filter(|name| !(has_all && is_builtin(name)));
+    reported.into_iter().try_for_each(|name| {
+        let mistake = format!(
+            "the store {place} lacks the schema {name} of the pool: objects of this schema are not archived, and stay in the pool; \
+             add it first with store = store.set_schema(pool.schema({name:?}))"
+        );
+        warn_of_usage(py, &mistake)
+    })
 }
 
 #[pymethods]
@@ -177,6 +223,7 @@ impl PyArchiver {
         };
         let selector = selector_of(selector)?;
         let (from, to) = (&pool.get().inner, home.store());
+        check_schemas(py, from, to, &home.place().to_string())?;
         let began = py.detach(|| junctura::Archiver::start(from, to, &selector, &options));
         Ok(Self {
             inner: began.or_raise_about(py, &selector)?,

@@ -17,6 +17,7 @@ use junctura::{Code, Error, Result};
 use junctura_store::{Store, StoreWriter};
 
 use super::place::StorePlace;
+use crate::conversion::usage::{CheckedNames, OfferPlace};
 
 /// See the module.
 pub(crate) struct ProcessStore {
@@ -28,6 +29,7 @@ pub(crate) struct ProcessStore {
     /// Hashes of the keys of arrays that were archived and not flushed.
     arrays: Mutex<HashSet<u64>>,
     hashes: RandomState,
+    checked_names: CheckedNames,
     after_fork: OnceLock<Box<ProcessStore>>,
 }
 
@@ -40,8 +42,14 @@ impl ProcessStore {
             writer: Mutex::new(None),
             arrays: Mutex::default(),
             hashes: RandomState::new(),
+            checked_names: CheckedNames::default(),
             after_fork: OnceLock::new(),
         }
+    }
+
+    /// The place of what is archived, for the checks of its keywords.
+    pub(crate) fn place_of_offers(&self) -> OfferPlace<'_> {
+        OfferPlace::Store(&self.checked_names)
     }
 
     pub(crate) fn place(&self) -> &StorePlace {

@@ -30,7 +30,11 @@ pub(super) fn write_causes(pool: &Pool, out: &mut StandardOutput) -> Result<()> 
 
 /// Returns the lines of [`write_causes`].
 pub(super) fn causes(pool: &Pool) -> Result<Vec<String>> {
-    let keepers = pool.reasons().keepers()?;
+    causes_of(pool, &pool.reasons().keepers()?)
+}
+
+/// Returns the lines of [`write_causes`] for these keepers.
+pub(super) fn causes_of(pool: &Pool, keepers: &MemoryKeepers) -> Result<Vec<String>> {
     let Some(most) = keepers.sums.iter().max_by_key(|sum| sum.alone_bytes) else {
         return Ok(Vec::new());
     };

@@ -1,16 +1,45 @@
 //! The reasons why requests of this command itself wait, as text.
 
-use junctura::reasons::WaitingRequest;
+use junctura::reasons::{KeptSum, WaitingRequest};
 use junctura::{Pool, Result};
 
 use super::chains::WaitGraph;
 use super::{WAITS_MAX, memory, waits, words};
 
+/// The reasons for which the memory of a pool is full.
+#[derive(Clone, Debug)]
+pub struct FullMemory {
+    /// The reason that keeps the most memory, an example object and the remedy, in one line.
+    pub causes: String,
+    /// Whether memory becomes free without a withdrawal.
+    pub frees_itself: bool,
+}
+
+/// Returns the reasons for which the memory of a pool is in use; `None` if no object is in memory.
+///
+/// # Errors
+/// Those of the requests to the server.
+pub fn full_memory(pool: &Pool) -> Result<Option<FullMemory>> {
+    let keepers = pool.reasons().keepers()?;
+    let causes = memory::causes_of(pool, &keepers)?;
+    let lines: Vec<&str> = causes.iter().map(|line| line.trim()).collect();
+    // Each object has one retention; besides, requirements are owed it and clients hold it.
+    let frees_itself = |sum: &KeptSum| match sum.because.as_str() {
+        "until_withdrawn" => false,
+        "owed" | "held" => sum.alone_bytes > 0,
+        _ => sum.bytes > 0,
+    };
+    Ok((!lines.is_empty()).then(|| FullMemory {
+        causes: lines.join("; "),
+        frees_itself: keepers.sums.iter().any(frees_itself),
+    }))
+}
+
 /// Returns what the offers and bundles of a pool's own client wait for, in a line for each reason; `None` if none waits.
 ///
 /// # Errors
 /// Those of the requests to the server.
-pub(crate) fn waits_of_offers(pool: &Pool) -> Result<Option<String>> {
+pub fn waits_of_offers(pool: &Pool) -> Result<Option<String>> {
     let client = pool.client()?;
     let all = WaitGraph::new(pool.reasons().waits(WAITS_MAX)?);
     let is_offer = |request: &&WaitingRequest| ["offer", "lease", "bundle"].contains(&request.kind.as_str());
