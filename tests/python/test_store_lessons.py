@@ -281,6 +281,17 @@ def test_lesson_29_a_schema_changes_and_no_data_is_moved(tmp_path: Path) -> None
         store.set_schema(RUNS.replace("integer", "string") + "  owner: {type: string}\n")
 
 
+def test_lesson_29_a_schema_with_another_meaning_is_stated(tmp_path: Path) -> None:
+    in_km, in_m = (RUNS.replace("integer", f"integer, unit: {unit}") for unit in ("km", "m"))
+    with junctura.Store.create(tmp_path / "store", schema=in_km) as store:
+        store.archive(b"", run=1)
+    with pytest.raises(junctura.SchemaMismatch, match="`redefine_schema` replaces it"):
+        store.set_schema(in_m)
+    store = store.redefine_schema(in_m)
+    assert store.schemas[0].units == {"run": "m"}
+    assert store.list()[0]["run"] == 1
+
+
 def test_lesson_29_two_experiments_are_compared(store: junctura.Store) -> None:
     """The wish for comparing two archives or experiments."""
     with store:

@@ -1,5 +1,7 @@
 //! Schema changes of a store with objects.
 
+use junctura::{Result, Schema};
+use junctura_store::Store;
 use pyo3::prelude::*;
 
 use super::PyStore;
@@ -29,7 +31,8 @@ impl PyStore {
     /// Raises
     /// ------
     /// SchemaMismatch
-    ///     The schema is incompatible with stored objects; the error gives the reason.
+    ///     The schema is incompatible with stored objects, or changes what they mean (`redefine_schema`); the error gives
+    ///     the reason.
     ///
     /// Examples
     /// --------
@@ -39,6 +42,51 @@ impl PyStore {
     /// ...     store.archive(b"result", run=1, owner="ada")
     #[pyo3(text_signature = "(schema)")]
     fn set_schema(&self, py: Python<'_>, schema: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with_schemas(py, schema, Store::set_schema)
+    }
+
+    /// redefine_schema(schema)
+    /// --
+    ///
+    /// As `set_schema`, also if the schema changes what stored objects mean: a unit, or allowed values that no longer
+    /// include the old ones. Stored objects keep their values, which are then read by the new definition.
+    ///
+    /// Parameters
+    /// ----------
+    /// schema : str, path, Schema or a list of these
+    ///     As for `create`.
+    ///
+    /// Returns
+    /// -------
+    /// Store
+    ///     This store, reopened. Unflushed objects stay with the old handle.
+    ///
+    /// Raises
+    /// ------
+    /// SchemaMismatch
+    ///     The schema is incompatible with stored objects; the error gives the reason.
+    ///
+    /// Examples
+    /// --------
+    /// >>> text = "name: depths\nkey: {dataset: [], collocation: [], element: [z]}\n"
+    /// >>> text += "attributes:\n  z: {type: integer, unit: km}\n"
+    /// >>> store = junctura.Store.create(folder / "depths", schema=text)
+    /// >>> store.archive(b"", z=5)
+    /// >>> _ = store.flush()
+    /// >>> store = store.redefine_schema(text.replace("km", "m"))
+    #[pyo3(text_signature = "(schema)")]
+    fn redefine_schema(&self, py: Python<'_>, schema: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with_schemas(py, schema, Store::redefine_schema)
+    }
+}
+
+impl PyStore {
+    fn with_schemas(
+        &self,
+        py: Python<'_>,
+        schema: &Bound<'_, PyAny>,
+        change: fn(&Store, &Schema) -> Result<Store>,
+    ) -> PyResult<Self> {
         let home = self.home(py)?;
         let mut schemas = Vec::new();
         for source in sources(schema)? {
@@ -47,7 +95,7 @@ impl PyStore {
         let changed = py.detach(|| {
             let mut store = home.store().clone();
             for schema in &schemas {
-                store = store.set_schema(schema)?;
+                store = change(&store, schema)?;
             }
             Ok(store)
         });

@@ -120,8 +120,8 @@ impl Store {
     ///
     /// # Errors
     /// `SchemaMismatch`, with the first difference, if the schema is incompatible with stored objects, or changes what
-    /// they mean ([`Self::redefine_schema`]), and for names that cannot be columns; `LimitExceeded` if all schemas together exceed 64 MiB, or have changed 99,999,999 times;
-    /// errors of system calls.
+    /// they mean ([`Self::redefine_schema`]), and for names that cannot be columns; `LimitExceeded` if all schemas together
+    /// exceed 64 MiB, or have changed 99,999,999 times; errors of system calls.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         self.replace_schema(schema, false)
     }
@@ -177,7 +177,7 @@ impl Store {
 fn changes_meaning(schema: &Schema, changed: &[String]) -> Error {
     let cause = format!(
         "objects in the store follow the old definition, and would mean something else: {}; declare another attribute, \
-         or another schema, for new objects; if the old definition was wrong, `junctura schema set FILE --store URL --redefine` replaces it",
+         or another schema, for new objects; if the old definition was wrong, `junctura schema set FILE --store URL --redefine` or `redefine_schema` replaces it",
         changed.join("; ")
     );
     Error::new(Code::SchemaMismatch, format!("schema {}", schema.name()), cause)
