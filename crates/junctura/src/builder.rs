@@ -654,6 +654,7 @@ impl PoolBuilder {
         #[cfg(feature = "embedded")]
         let opened = opened.map_err(|error| match &place {
             PoolAddress::Here(address) => with_similar_pool(error, address),
+            #[cfg(feature = "net")]
             PoolAddress::There(_) => error,
         });
         opened.map(|pool| note_mistakes(pool, None))

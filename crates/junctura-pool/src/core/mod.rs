@@ -38,7 +38,7 @@ pub use deferred::{DepartingObject, UnfinishedChange, UnfinishedWork};
 pub use engine::Core;
 pub(crate) use engine::farewell::tell_undelivered;
 pub use engine::timers::Nanoseconds;
-pub use interests::flow::tell::pending_news;
+pub use interests::flow::tell::{latest_news, pending_news};
 pub use interests::interest::PreparedSelector;
 pub use interests::untold::PendingNews;
 pub use reasons::PoolReasons;

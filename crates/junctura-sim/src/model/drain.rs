@@ -11,7 +11,7 @@ use crate::world::recorder::Recorder;
 pub(super) struct Draining {
     until: Option<u64>,
     /// How it ended: the error if something was left.
-    left: Option<Option<Code>>,
+    ending: Option<Result<(), Code>>,
     began: u64,
     /// Follows for which the end no longer waits, since their readers released nothing.
     stalled: Vec<Number>,
@@ -88,7 +88,7 @@ impl Model {
         let follows = self.going.iter().filter(|(_, going)| plain(going));
         self.draining = Some(Draining {
             until,
-            left: None,
+            ending: None,
             began: self.now,
             stalled: Vec::new(),
             follows: follows.map(|(&number, _)| number).collect(),
@@ -139,7 +139,7 @@ impl Model {
 
     /// When a follow no longer delays the end; now, if none does any more.
     pub(super) fn last_follows_due(&self) -> Option<u64> {
-        let draining = self.draining.as_ref().filter(|draining| draining.left.is_none())?;
+        let draining = self.draining.as_ref().filter(|draining| draining.ending.is_none())?;
         let is_owed = |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty());
         if self.going.values().any(is_owed) || self.is_owing() {
             return None;
@@ -171,12 +171,12 @@ impl Model {
         let Some(draining) = &mut self.draining else { return };
         let goes_on = left || goes_on || !draining.follows.is_empty();
         let is_late = draining.until.is_some_and(|until| until <= now);
-        if draining.left.is_none() && goes_on && !is_late {
+        if draining.ending.is_none() && goes_on && !is_late {
             return;
         }
         let code = if is_late { Code::Timeout } else { Code::Gone };
         let left = left || draining.stalled.iter().any(has_queue);
-        let left = *draining.left.get_or_insert(left.then_some(code));
+        let ending = *draining.ending.get_or_insert(if left { Err(code) } else { Ok(()) });
         let askers: Vec<Number> = self
             .going
             .iter()
@@ -185,7 +185,7 @@ impl Model {
             .collect();
         for number in askers {
             self.end(number);
-            let answer = left.map_or(Want::Done(0), |code| Want::Failed(Some(code)));
+            let answer = ending.map_or_else(|code| Want::Failed(Some(code)), |()| Want::Done(0));
             self.want(number.0, number.1, answer);
         }
     }
@@ -193,7 +193,7 @@ impl Model {
     pub(super) fn drain_deadline(&self) -> Option<u64> {
         self.draining
             .as_ref()
-            .filter(|draining| draining.left.is_none())
+            .filter(|draining| draining.ending.is_none())
             .and_then(|draining| draining.until)
     }
 }

@@ -18,6 +18,9 @@ pub(in crate::model) struct UntoldNews {
     pending: Vec<PendingNews>,
     /// When it began.
     before: Vec<PendingNews>,
+    /// The number of the latest news, and whether this event had some: they may have been told at once, before others.
+    latest: u64,
+    has_new: bool,
     /// The messages that were due before.
     late: Vec<(u32, u64, Want)>,
     /// The demands among these.
@@ -26,7 +29,8 @@ pub(in crate::model) struct UntoldNews {
 
 impl Model {
     /// Records the news that the core has yet to tell, after the event that is to be judged.
-    pub fn note_untold(&mut self, pending: Vec<PendingNews>) {
+    pub fn note_untold(&mut self, pending: Vec<PendingNews>, latest: u64) {
+        self.untold.has_new = latest > std::mem::replace(&mut self.untold.latest, latest);
         self.untold.before = std::mem::replace(&mut self.untold.pending, pending);
     }
 
@@ -35,7 +39,8 @@ impl Model {
         self.wants = std::mem::take(&mut self.untold.late);
         let met = self.wants.iter().filter(|(_, _, want)| is_of_demand(want));
         self.untold.met = met.map(|&(client, request, _)| (client, request)).collect();
-        if is_tick && !self.untold.before.is_empty() && self.untold.before == self.untold.pending {
+        let untold = &self.untold;
+        if is_tick && !untold.before.is_empty() && untold.before == untold.pending && !untold.has_new {
             return Err("no news are told, but some are due".to_owned());
         }
         Ok(())

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use junctura_model::{Error, Result};
-use junctura_pool::core::{Core, pending_news};
+use junctura_pool::core::{Core, latest_news, pending_news};
 use junctura_wire::{Request, frame::WireFrame};
 
 use crate::clients::client::{Client, Doing};
@@ -363,7 +363,7 @@ impl World {
         if !untold.is_empty() {
             note!(self, "    yet to be told: {untold:?}");
         }
-        self.model.note_untold(untold);
+        self.model.note_untold(untold, latest_news(&self.core));
         self.model.note_first_lease(self.core.first_lease_blocks());
         self.model.judge(self.now, cause, &self.recorder)?;
         self.twin.follow(input, self.now, &self.recorder.tape, &self.core)?;

@@ -60,7 +60,7 @@ pub(in crate::core) struct UntoldQueues {
     /// The client behind this one is the next.
     last: u32,
     /// The number of the latest news.
-    newest: u64,
+    pub(in crate::core) newest: u64,
 }
 
 impl UntoldQueues {

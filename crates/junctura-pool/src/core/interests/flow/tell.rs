@@ -42,6 +42,12 @@ pub fn pending_news(core: &Core) -> Vec<PendingNews> {
         .collect()
 }
 
+/// Returns the number of the latest news that an interest had to wait for, received or not; for checks.
+#[must_use]
+pub fn latest_news(core: &Core) -> u64 {
+    core.exchange.asked.untold.newest
+}
+
 /// Tells the interests of an exchange what they are to receive.
 pub(in crate::core) struct NewsTeller<'a> {
     exchange: &'a mut ObjectExchange,
