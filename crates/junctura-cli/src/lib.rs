@@ -281,7 +281,7 @@ mod tests {
                 if !["tests", "benches", "examples", "target"].contains(&name) {
                     each_source(&path, look);
                 }
-            } else if name.ends_with(".rs") && name != "tests.rs" {
+            } else if path.extension().is_some_and(|kind| kind == "rs") && name != "tests.rs" {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
                 let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -132,6 +132,20 @@ impl Measured {
         longest
     }
 
+    /// Offers an object; returns the longest events until all interests have received it.
+    fn offer_to_them(&mut self, producer: u32) -> Result<LongestTurns> {
+        let mut longest = LongestTurns::default();
+        let began = cpu_ns();
+        self.offer(producer, None, 1)?;
+        longest.request = cpu_ns() - began;
+        while self.core.is_behind() || self.core.is_delivering() {
+            let began = cpu_ns();
+            self.core.tick(self.now, &mut self.fx);
+            longest.tick = longest.tick.max(cpu_ns() - began);
+        }
+        Ok(longest)
+    }
+
     fn settle(&mut self) {
         while self.core.is_behind() || self.core.is_delivering() {
             self.core.tick(self.now, &mut self.fx);
@@ -230,6 +244,22 @@ fn follow() -> Request<'static> {
     })
 }
 
+/// Returns the request for an interest: demands, follows (also: interests), requirements, subscriptions.
+fn interest(what: &str) -> Request<'static> {
+    match what {
+        "demands" => demand(None),
+        "requirements" => Request::Require(RequireRequest {
+            selector: "class=od".into(),
+            ..RequireRequest::default()
+        }),
+        "subscriptions" => Request::Subscribe(SubscribeRequest {
+            selector: "class=od".into(),
+            events: events::ALL,
+        }),
+        _ => follow(),
+    }
+}
+
 fn measure(what: &str, count: usize) -> Result<LongestTurns> {
     let schema = Schema::builtin("mars").ok_or_else(|| Error::new(Code::NotFound, "schema", "mars"))?;
     let config = PoolConfig {
@@ -305,15 +335,7 @@ fn measure(what: &str, count: usize) -> Result<LongestTurns> {
             Ok(pool.leaves(reader))
         }
         "leave-interests" | "leave-requirements" => {
-            let require = RequireRequest {
-                selector: "class=od".into(),
-                ..RequireRequest::default()
-            };
-            let request = if what == "leave-interests" {
-                follow()
-            } else {
-                Request::Require(require)
-            };
+            let request = interest(what.trim_start_matches("leave-"));
             for _ in 0..count {
                 pool.ask(reader, &request);
             }
@@ -322,30 +344,8 @@ fn measure(what: &str, count: usize) -> Result<LongestTurns> {
             Ok(pool.leaves(reader))
         }
         "demands" | "follows" | "subscriptions" | "requirements" => {
-            let subscribe = SubscribeRequest {
-                selector: "class=od".into(),
-                events: events::ALL,
-            };
-            let request = match what {
-                "demands" => demand(None),
-                "follows" => follow(),
-                "requirements" => Request::Require(RequireRequest {
-                    selector: "class=od".into(),
-                    ..RequireRequest::default()
-                }),
-                _ => Request::Subscribe(subscribe),
-            };
-            pool.interests(4, count, &request)?;
-            let began = cpu_ns();
-            pool.offer(producer, None, 1)?;
-            let request = cpu_ns() - began;
-            let mut tick = 0;
-            while pool.core.is_behind() || pool.core.is_delivering() {
-                let began = cpu_ns();
-                pool.core.tick(pool.now, &mut pool.fx);
-                tick = tick.max(cpu_ns() - began);
-            }
-            Ok(LongestTurns { step: 0, request, tick })
+            pool.interests(4, count, &interest(what))?;
+            pool.offer_to_them(producer)
         }
         _ => Err(Error::new(Code::InvalidArgument, what, "it is not one of the requests")),
     }

@@ -147,7 +147,7 @@ fn decimals_are_exact() {
     ] {
         assert_eq!(canonical(Type::Decimal, F(exact)).as_deref(), Some(text));
     }
-    for inexact in [0.1 * 3.0, 1.0 / 3.0, -0.7 - 0.1, 1234.567_890_123_456_7] {
+    for inexact in [0.1 * 3.0, 1.0 / 3.0, -0.7 - 0.1, 1_234.567_890_123_456_7] {
         let mut out = String::new();
         let refused = Type::Decimal.canonical(F(inexact), &mut out).unwrap_err();
         assert!(

@@ -176,7 +176,6 @@ pub(crate) fn warn_of_lost_form(py: Python<'_>, place: OfferPlace<'_>, schema: &
 }
 
 /// Options of a server, as a call states them that opens a pool at a URL.
-#[derive(Clone, IntoPyObject)]
 pub(crate) struct ServerOptions {
     pub(crate) budget: Option<u64>,
     pub(crate) spill: Option<PathBuf>,
@@ -195,6 +194,18 @@ impl ServerOptions {
             && self.orphan_timeout.is_none()
             && self.until_gone.is_empty()
             && !self.checked
+    }
+
+    fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        options.set_item("budget", self.budget)?;
+        options.set_item("spill", self.spill.as_deref())?;
+        options.set_item("spill_size", self.spill_size)?;
+        options.set_item("inline_max", self.inline_max)?;
+        options.set_item("checked", self.checked)?;
+        options.set_item("orphan_timeout", self.orphan_timeout)?;
+        options.set_item("until_gone", &self.until_gone)?;
+        Ok(options)
     }
 }
 
@@ -226,7 +237,7 @@ fn ignored(py: Python<'_>, pool: &Pool, stated: &ServerOptions, began_ns: u64) -
     // The board is that of a server of this machine.
     let board = board.ok().map(|board| board.snapshot().to_json());
     let own = (rules.inline_bytes_max, rules.checked);
-    let about = (pool.url(), stat, board, own, stated.clone(), began_ns);
+    let about = (pool.url(), stat, board, own, stated.dict(py)?, began_ns);
     let options = module(py, "junctura._pool_options")?;
     options.call_method1("ignored", about)?.extract()
 }
