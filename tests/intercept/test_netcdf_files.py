@@ -102,6 +102,8 @@ group: deep {
 }
 }
 """
+
+
 @pytest.mark.parametrize("mode", ["pool", "tee"])
 def test_user_defined_types_are_kept(mode: str, intercepted: dict[str, str], tmp_path: Path) -> None:
     need("ncgen", "nccopy", "ncdump")

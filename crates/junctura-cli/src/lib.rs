@@ -11,7 +11,6 @@ extern crate junctura_terminal;
 mod absent;
 mod admin;
 mod attributes;
-mod commands;
 mod config;
 mod exit;
 mod json;

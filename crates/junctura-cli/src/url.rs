@@ -9,7 +9,7 @@ use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::progress::SlowWork;
 
 use crate::absent::{open_served, open_when_served};
-use crate::commands::note_pool;
+use crate::exit::proposals::note_pool;
 use crate::pool::beside::within;
 
 /// How long the connection may take with a shorter timeout, which is one for objects.

@@ -14,7 +14,7 @@ use junctura_terminal::program::ProgramWords;
 use junctura_terminal::progress::SlowWork;
 
 use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
-use crate::commands::note_store;
+use crate::exit::proposals::note_store;
 
 const EXAMPLES: &str = "Examples:
   junctura store create --store /data/archive --schema mars

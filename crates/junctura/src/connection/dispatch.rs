@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Inbox;
-use junctura_wire::body::WireFailure;
 use junctura_wire::fixed::{DeliveredHead, INLINE, LAST, ReleasedHolding, SPILLED, SUMMED, SegmentHead};
 use junctura_wire::{Reply, WireFrame};
 
@@ -46,7 +45,7 @@ impl PoolConnection {
                 return Ok(());
             }
             Ok(Reply::Failed(failure)) => {
-                let error = self.error(failure);
+                let error = with_complete_commands(failure.into(), &self.greeting.server);
                 if request == 0 && matches!(error.code(), Code::Closed | Code::Denied) {
                     state.farewell = Some(farewell(&self.greeting.server, &error));
                     return Ok(());
@@ -108,7 +107,9 @@ impl PoolConnection {
                 ServerMessage::BoardPage(fd.ok_or_else(missing)?, head.bytes.get())
             }
             Ok(Reply::Began(sequence)) => ServerMessage::Began(sequence),
-            Ok(Reply::Ended(failure)) => ServerMessage::Ended(self.error(failure)),
+            Ok(Reply::Ended(failure)) => {
+                ServerMessage::Ended(with_complete_commands(failure.into(), &self.greeting.server))
+            }
             Ok(again @ (Reply::Welcome(_) | Reply::Rings(_))) => {
                 return Err(Error::new(
                     Code::Protocol,
@@ -124,11 +125,6 @@ impl PoolConnection {
             state.discard([unwanted]);
         }
         Ok(())
-    }
-
-    /// Returns the error of a failure, with complete commands.
-    fn error(&self, failure: WireFailure<'_>) -> Error {
-        with_complete_commands(failure.into(), &self.greeting.server)
     }
 
     /// Handles a delivered object; `inline` is its payload, if it was inside the message.

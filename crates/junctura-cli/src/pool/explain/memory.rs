@@ -6,7 +6,7 @@ use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
 
 use super::words;
-use crate::commands::complete_message;
+use crate::exit::proposals::complete_message;
 
 pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Result<()> {
     let keepers = pool.reasons().keepers()?;

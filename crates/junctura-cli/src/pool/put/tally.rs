@@ -11,7 +11,7 @@ use junctura_terminal::size;
 use serde_json::{Value, json};
 
 use super::files::InputPosition;
-use crate::commands::complete;
+use crate::exit::proposals::complete;
 
 /// Maximum number of failures that are reported one by one while the others continue.
 const FAILURES_TOLD: u64 = 10;

@@ -113,7 +113,7 @@ impl Core {
             DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
             DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
             DeferredPart::Drop(members) => members.drop_next(&mut self.exchange, fx),
-            DeferredPart::Refuse(next) => self.look_at_next(next, fx),
+            DeferredPart::Refuse(next) => self.drain.look_at_next(&mut self.exchange.asked, next, fx),
             DeferredPart::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.exchange.objects.unwatch(object);

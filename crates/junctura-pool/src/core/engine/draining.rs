@@ -13,6 +13,7 @@ use crate::core::deferred::DeferredPart;
 use crate::core::engine::Core;
 use crate::core::engine::drain::DrainState;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::requirement::RequirementState;
 
@@ -119,7 +120,7 @@ impl Core {
             self.drain.began = self.exchange.asked.timers.now;
             self.exchange.abort_all_bundles(fx);
             self.look_at_interests(fx);
-            self.refuse_those_who_wait_for_memory(fx);
+            refuse_those_who_wait_for_memory(&mut self.exchange, fx);
         }
     }
 
@@ -130,39 +131,7 @@ impl Core {
             self.exchange.deferred.go_on_later(DeferredPart::Refuse(0));
         } else {
             let mut next = 0;
-            while self.look_at_next(&mut next, fx) {}
-        }
-    }
-
-    /// Looks at the interest of this place. Returns whether there may be more.
-    pub(in crate::core) fn look_at_next(&mut self, next: &mut usize, fx: &mut impl Effects) -> bool {
-        let asked = &mut self.exchange.asked;
-        self.drain.looks &= *next < asked.interests.standing.len();
-        if self.drain.looks {
-            refuse_demand(asked, *next as u32, fx);
-            self.drain.wait_for(&asked.interests, *next as u32);
-            *next += 1;
-        }
-        self.drain.looks
-    }
-
-    fn refuse_those_who_wait_for_memory(&mut self, fx: &mut impl Effects) {
-        let exchange = &mut self.exchange;
-        let error = draining(Code::Closed);
-        let refusal = Reply::Failed(WireFailure::from(&error));
-        for lease in exchange.memory.waiting_leases.take_all() {
-            exchange.asked.settle(lease.client, lease.request);
-            fx.reply(lease.client, lease.request, &refusal);
-        }
-        for client in std::mem::take(&mut exchange.memory.stalled).clients() {
-            let offers = exchange.asked.clients.take_waiting_offers(client);
-            for offer in offers {
-                exchange.asked.timers.cancel(client, offer.number);
-                fx.reply(client, offer.number, &refusal);
-                exchange
-                    .asked
-                    .answer_syncs(&mut exchange.deferred, client, offer.syncs, fx);
-            }
+            while self.drain.look_at_next(&mut self.exchange.asked, &mut next, fx) {}
         }
     }
 
@@ -175,7 +144,7 @@ impl Core {
             self.drain.follows.clear();
             self.drain.stalled.clear();
             let mut next = 0;
-            while self.look_at_next(&mut next, fx) {}
+            while self.drain.look_at_next(&mut self.exchange.asked, &mut next, fx) {}
         }
         let drain = &mut self.drain;
         let asked = &self.exchange.asked;
@@ -198,6 +167,43 @@ impl Core {
                 Err(left) => fx.reply(client, request, &Reply::Failed(WireFailure::from(left))),
                 Ok(()) => fx.reply(client, request, &Reply::Done(0)),
             }
+        }
+    }
+}
+
+impl DrainState {
+    /// Looks at the interest of this place. Returns whether there may be more.
+    pub(in crate::core) fn look_at_next(
+        &mut self,
+        asked: &mut ClientRequests,
+        next: &mut usize,
+        fx: &mut impl Effects,
+    ) -> bool {
+        self.looks &= *next < asked.interests.standing.len();
+        if self.looks {
+            refuse_demand(asked, *next as u32, fx);
+            self.wait_for(&asked.interests, *next as u32);
+            *next += 1;
+        }
+        self.looks
+    }
+}
+
+fn refuse_those_who_wait_for_memory(exchange: &mut ObjectExchange, fx: &mut impl Effects) {
+    let error = draining(Code::Closed);
+    let refusal = Reply::Failed(WireFailure::from(&error));
+    for lease in exchange.memory.waiting_leases.take_all() {
+        exchange.asked.settle(lease.client, lease.request);
+        fx.reply(lease.client, lease.request, &refusal);
+    }
+    for client in std::mem::take(&mut exchange.memory.stalled).clients() {
+        let offers = exchange.asked.clients.take_waiting_offers(client);
+        for offer in offers {
+            exchange.asked.timers.cancel(client, offer.number);
+            fx.reply(client, offer.number, &refusal);
+            exchange
+                .asked
+                .answer_syncs(&mut exchange.deferred, client, offer.syncs, fx);
         }
     }
 }

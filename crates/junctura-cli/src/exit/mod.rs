@@ -1,9 +1,11 @@
 //! Exit statuses: one meaning each, documented in `--help`.
 
+pub(crate) mod proposals;
+
 use junctura::{Code, Result};
 use junctura_terminal::visible::shortened;
 
-use crate::commands::complete;
+use self::proposals::complete;
 
 /// Meanings of the exit statuses, for every help text.
 pub(crate) const STATUSES: &str =
