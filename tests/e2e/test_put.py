@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -274,14 +275,14 @@ def test_a_schema_can_be_named_by_its_file(shell: Shell, tmp_path: Path) -> None
     shell.run("store", "create", "--store", store, "--quiet")
     archive = ("store", "archive", "--store", store, tmp_path / "a", "--set", "run=1", "--schema")
     said = shell.error(3, *archive, schema)
-    add = f"junctura schema set {schema} --store {store}"
+    add = shlex.join(["junctura", "schema", "set", str(schema), "--store", str(store)])
     assert f"schema runs of {schema}: the schema is not there yet; `{add}` adds it" in said
-    shell.run(*add.split()[1:])
+    shell.run(*shlex.split(add)[1:])
     assert shell.text(*archive, schema).startswith("1 object, ")
     schema.write_text(schema.read_text() + "  owner: {type: string}\n")
     assert "the schema of this name differs (attribute owner: here, but not there)" in shell.error(2, *archive, schema)
     said = shell.error(3, "put", tmp_path / "a", "--schema", schema)
-    assert f"`junctura pool serve --schema {schema}`" in said
+    assert f"`junctura pool serve --schema {shlex.quote(str(schema))}`" in said
 
 
 def test_an_attribute_is_set_once_and_is_no_option(shell: Shell, tmp_path: Path) -> None:
