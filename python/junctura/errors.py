@@ -255,7 +255,7 @@ class PoolFull(Error):
     """
 
     code = "PoolFull"
-    advice = "retry"
+    advice: ClassVar[Literal["retry", "fix the input", "give up"]] = "retry"
 
 
 class BundleFull(Error):

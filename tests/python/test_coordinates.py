@@ -84,7 +84,8 @@ def test_durations_are_lengths_of_time_in_order(tmp_path: Path) -> None:
 
 
 def test_decimals_are_floats_with_their_unit(tmp_path: Path) -> None:
-    for number, heights in enumerate(([2, 10], [0.5, 10])):
+    both: list[list[float]] = [[2, 10], [0.5, 10]]
+    for number, heights in enumerate(both):
         for data in cubes(tmp_path / str(number), [{"taken": TAKEN[0], "height": height} for height in heights]):
             assert data.height.dtype == np.float64 and data.height.units == "m"
             assert data.height.values.tolist() == heights
@@ -134,9 +135,10 @@ def test_moments_of_numpy_are_in_utc() -> None:
 def test_a_datetime_without_a_zone_is_refused() -> None:
     naive = datetime.datetime(2026, 11, 20, 11)
     with junctura.Pool(schema=SCHEMA) as pool:
-        for call in (pool.offer, pool.demand):
-            with pytest.raises(junctura.TypeMismatch, match="a time with its offset, such as 2026-11-20T12:00:00Z"):
-                call(*([b""] if call == pool.offer else []), camera="north", taken=naive)
+        with pytest.raises(junctura.TypeMismatch, match="a time with its offset, such as 2026-11-20T12:00:00Z"):
+            pool.offer(b"", camera="north", taken=naive)
+        with pytest.raises(junctura.TypeMismatch, match="a time with its offset, such as 2026-11-20T12:00:00Z"):
+            pool.demand(camera="north", taken=naive)
         with pytest.raises(junctura.InvalidSelector, match="a time with its offset"):
             pool.list(f"taken>={naive.isoformat()}")
 
