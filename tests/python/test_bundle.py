@@ -252,5 +252,7 @@ def test_when_all_producers_are_killed_nothing_is_left() -> None:
             pipe.close()
         event = next(events)
         assert (event.kind, event.bundle) == ("aborted", ("b", 4 * (EACH // 2), MEMBERS))
-        assert pool.stat()["memory"]["used_bytes"] == 0
         assert pool.list() == [] and pool.bundles() == []
+        # The memory of very many members is freed in turns, of which each request is one.
+        while pool.stat()["memory"]["used_bytes"]:
+            pass
