@@ -631,7 +631,7 @@ impl PyPool {
         patience::report(py, &self.inner)
     }
 
-    /// What keeps the memory of a full pool, and whether it becomes free without a withdrawal.
+    /// Returns the causes of a full pool, and whether memory becomes free without a withdrawal.
     fn _full_memory(&self, py: Python<'_>) -> Option<(String, bool)> {
         let memory = py.detach(|| full_memory(&self.inner)).ok()??;
         Some((memory.causes, memory.frees_itself))

@@ -76,7 +76,7 @@ impl Model {
             Said::Ended(code) if self.opener_failed(number, *code) => Ok(()),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
-            // It was reported when it was; this client is told later.
+            // It was stuck when this was reported; this client receives the report later.
             Said::Event { event, .. } if *event == events::STUCK && self.was_untold(number, *event) => Ok(()),
             Said::Event { event, requirement, .. } if *event == events::STUCK => {
                 self.reported_stuck(requirement.as_deref())

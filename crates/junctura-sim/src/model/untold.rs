@@ -2,7 +2,7 @@
 //! yet to receive earlier news.
 //!
 //! The design leaves the choice to the server. So the model receives the list of what is pending, and checks that some of
-//! it is told whenever time is given to it, and that nothing is missing in the end. What is due stays due: a demand that
+//! it is delivered in each tick, and that nothing is missing in the end. What is due stays due: a demand that
 //! was met gets its object, removed or not.
 
 use junctura_model::Code;
@@ -18,7 +18,7 @@ pub(in crate::model) struct UntoldNews {
     pending: Vec<PendingNews>,
     /// When it began.
     before: Vec<PendingNews>,
-    /// The number of the latest news, and whether this event had some: they may have been told at once, before others.
+    /// The number of the latest news, and whether this event had some: they may be delivered in it, before others.
     latest: u64,
     has_new: bool,
     /// The messages that were due before.
@@ -34,7 +34,7 @@ impl Model {
         self.untold.before = std::mem::replace(&mut self.untold.pending, pending);
     }
 
-    /// What was due before is due.
+    /// Expects the messages that were due before.
     pub(in crate::model) fn see_untold(&mut self, is_tick: bool) -> Checked {
         self.wants = std::mem::take(&mut self.untold.late);
         let met = self.wants.iter().filter(|(_, _, want)| is_of_demand(want));
@@ -46,24 +46,24 @@ impl Model {
         Ok(())
     }
 
-    /// Whether a request has yet to be told of something.
+    /// Whether a request has yet to receive news.
     pub(in crate::model) fn is_untold(&self, (client, request): Number) -> bool {
         let of_request = |one: &PendingNews| one.client == client && one.requests.contains(&request);
         self.untold.pending.iter().any(of_request)
     }
 
-    /// Whether a request had yet to be told of such an event before this event.
+    /// Whether a request had yet to receive such an event before this event.
     pub(in crate::model) fn was_untold(&self, (client, request): Number, event: u32) -> bool {
         let is_it = |one: &PendingNews| (one.client, one.event) == (client, event) && one.requests.contains(&request);
         self.untold.before.iter().any(is_it)
     }
 
-    /// Whether something has yet to be told.
+    /// Whether news have yet to be delivered.
     pub(in crate::model) fn has_untold(&self) -> bool {
         !self.untold.pending.is_empty()
     }
 
-    /// Whether a version was not told to all that it is for: its payload stays.
+    /// Whether interests have yet to receive a version: its payload stays.
     pub(in crate::model) fn is_pinned(&self, sequence: u64) -> bool {
         let pins = |one: &PendingNews| one.sequence == Some(sequence) && one.event == events::OFFERED;
         self.untold.pending.iter().any(pins)
@@ -80,7 +80,7 @@ impl Model {
         late.filter(|(_, _, want)| is_of_demand(want)).count()
     }
 
-    /// Forgets the events that a subscription has yet to be told, since its client ends it.
+    /// Forgets the events that a subscription has yet to receive, since its client ends it.
     pub(in crate::model) fn forget_untold(&mut self, number: Number) {
         if matches!(self.going.get(&number), Some(Going::Subscribe { .. })) {
             let is_event = |want: &Want| matches!(want, Want::Event { .. });
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// Keeps what is due and has yet to be told for later events.
+    /// Keeps messages that are due and have yet to be delivered for later events.
     pub(in crate::model) fn put_news_off(&mut self) {
         let pending = &self.untold.pending;
         let refused = self.yet_to_be_refused();

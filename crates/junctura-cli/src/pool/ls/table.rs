@@ -1,7 +1,8 @@
 //! Objects as a table: a column for each attribute of the key that is there, as wide as a page of the list needs.
 //!
-//! A list may be long: it is written page by page. Where a later page has other columns, or is of another schema, the table
-//! begins anew with a heading. If objects of several schemas alternate, one table has the columns of all, and one with the schema. Objects of an open schema may have names of attributes of their own: beyond some columns those are left out that few
+//! A list may be long: it is written page by page. A later page with other columns, or of another schema, starts a new table
+//! with a heading. If objects of several schemas alternate, one table has the columns of all, and one with the schema.
+//! Objects of an open schema may have names of attributes of their own: beyond some columns those are left out that few
 //! objects of the page have.
 
 use hashbrown::HashMap;

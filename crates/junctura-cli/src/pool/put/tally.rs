@@ -25,17 +25,8 @@ const OF_ONE_OBJECT: [Code; 6] = [
     Code::Corrupt,
 ];
 
-/// Codes of failures that concern one file only.
-const OF_ONE_FILE: [Code; 8] = [
-    Code::AlreadyExists,
-    Code::SchemaMismatch,
-    Code::TypeMismatch,
-    Code::InvalidArgument,
-    Code::TooLarge,
-    Code::Corrupt,
-    Code::Conflict,
-    Code::Io,
-];
+/// Codes of further failures that concern one file only.
+const OF_ONE_FILE: [Code; 2] = [Code::Conflict, Code::Io];
 
 /// Selects the reports: single objects, or only counts.
 #[allow(
@@ -181,7 +172,8 @@ impl PutTally {
     /// Records that a file could not be read to its end. Returns it as an error, unless only this file is concerned and there are
     /// others.
     pub(crate) fn file_failed(&mut self, error: Error) -> Result<()> {
-        if !self.has_several || !OF_ONE_FILE.contains(&error.code()) {
+        let is_of_one = OF_ONE_OBJECT.contains(&error.code()) || OF_ONE_FILE.contains(&error.code());
+        if !self.has_several || !is_of_one {
             return Err(error);
         }
         self.failed += u64::from(error.code() != Code::Corrupt);

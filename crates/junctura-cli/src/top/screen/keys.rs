@@ -18,7 +18,7 @@ pub(super) enum TerminalKey {
     Interrupt,
 }
 
-/// What the next bytes are.
+/// The key at the start of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NextKey {
     /// A key, or a sequence without a meaning, and its length in bytes.

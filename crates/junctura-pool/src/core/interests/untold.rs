@@ -16,7 +16,7 @@ use junctura_wire::body::EventBody;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::table::InterestTable;
 
-/// What interests have yet to receive.
+/// News that interests have yet to receive.
 pub(in crate::core) enum UntoldNews {
     /// A new object.
     Object(u32),

@@ -10,7 +10,7 @@ fn telling(at_once: usize) -> World {
     World::with(|config| config.told_at_once = at_once)
 }
 
-/// Returns how often a client was told something that contains this, in the turns until nothing is left.
+/// Returns the number of messages with this text that a client receives in the turns until nothing is left.
 fn told_in_turns(world: &mut World, client: u32, text: &str) -> Vec<usize> {
     let count = |world: &mut World| world.heard(client).iter().filter(|line| line.contains(text)).count();
     let mut told = vec![count(world)];
