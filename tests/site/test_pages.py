@@ -140,7 +140,7 @@ def codes() -> list[tuple[str, str]]:
 
 def statuses() -> dict[str, str]:
     """The exit status of each error that has one of its own."""
-    text = (ROOT / "crates/junctura-cli/src/exit.rs").read_text()
+    text = (ROOT / "crates/junctura-cli/src/exit/mod.rs").read_text()
     arms = re.findall(r"^\s+((?:Code::\w+(?:\s*\|\s*)?)+) => (\d+),", text, re.M)
     return {name: status for names, status in arms for name in re.findall(r"Code::(\w+)", names)}
 
