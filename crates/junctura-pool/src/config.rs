@@ -163,6 +163,10 @@ pub struct PoolLimits {
     pub owed: usize,
     /// Standing selectors that no index helps with.
     pub unindexed_interests: usize,
+    /// Requirements of one client without a name.
+    pub requirements_per_client: usize,
+    /// Requirements of all clients together; beyond, a client may have 16 without a name.
+    pub requirements: usize,
     /// Requirements with a name.
     pub named_requirements: usize,
     /// Bytes of each requirement for the names of lost objects that no reader has received yet; beyond, they are only
@@ -210,6 +214,8 @@ impl Default for PoolLimits {
             selector_bytes: 1 << 30,
             owed: 6_000_000,
             unindexed_interests: 1000,
+            requirements_per_client: 4096,
+            requirements: 65_536,
             named_requirements: 1024,
             gap_bytes_per_requirement: 4 << 20,
             gap_bytes: 256 << 20,

@@ -119,6 +119,8 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) consumers: Vec<u32>,
     /// The number of removals that its requests have deferred ([`crate::core::deferred`]).
     pub(in crate::core) left: u64,
+    /// Its requirements without a name.
+    pub(in crate::core) requirements: usize,
     /// Bytes of its standing selectors.
     pub(in crate::core) selector_bytes: usize,
     /// Bytes of its waiting offers, besides payloads in shared memory.

@@ -231,6 +231,13 @@ impl ClientTable {
         }
     }
 
+    /// Counts a requirement without a name that a client makes or ends.
+    pub(in crate::core) fn count_requirement(&mut self, client: u32, change: isize) {
+        if let Some(state) = self.table.get_mut(&client) {
+            state.requirements = state.requirements.saturating_add_signed(change);
+        }
+    }
+
     /// Subtracts an offer that no longer waits.
     pub(in crate::core) fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
         if let Some(state) = self.table.get_mut(&client) {

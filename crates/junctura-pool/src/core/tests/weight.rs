@@ -258,6 +258,41 @@ fn a_client_may_ask_so_much_and_others_as_before() {
 }
 
 #[test]
+fn a_client_may_make_so_many_requirements() {
+    let mut world = World::with(|config| {
+        config.limits.requirements_per_client = 20;
+        config.limits.requirements = 30;
+    });
+    let (one, two, three) = (world.join("one"), world.join("two"), world.join("three"));
+    let mut made = |client, from: u64, count: u64| {
+        for number in from..from + count {
+            world.require(client, number, "name=a", false);
+        }
+        let heard = world.heard(client);
+        let refused: Vec<String> = heard.iter().filter(|line| !line.ends_with("began v0")).cloned().collect();
+        (heard.len() - refused.len(), refused)
+    };
+    let (count, refused) = made(one, 1, 22);
+    assert_eq!((count, refused.len()), (20, 2));
+    assert!(refused[0].contains("LimitExceeded a client may have 20 without a name"), "{refused:?}");
+    // All may have 30 together; each may have 16 whatever others have.
+    let (count, refused) = made(two, 1, 20);
+    assert_eq!((count, refused.len()), (16, 4));
+    assert!(refused[0].contains("all clients have 30 together already"), "{refused:?}");
+    assert_eq!(made(three, 1, 20).0, 16);
+    // An ended one counts no longer.
+    world.ask(one, 100, Request::Cancel(1));
+    world.leave(two);
+    world.leave(three);
+    let heard = world.heard(one);
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    world.require(one, 101, "name=a", false);
+    world.require(one, 102, "name=a", false);
+    let heard = world.heard(one);
+    assert!(heard[0].ends_with("began v0") && heard[1].contains("LimitExceeded"), "{heard:?}");
+}
+
+#[test]
 fn lists_weigh_until_they_are_over_and_follows_until_they_are_live() {
     let mut world = World::with(|config| config.limits.selector_bytes_per_client = 10_000);
     let (p, c) = (world.join("p"), world.join("c"));

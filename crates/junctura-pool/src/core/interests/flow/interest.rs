@@ -121,6 +121,7 @@ impl ClientRequests {
         if let Some(selectors) = interest.selectors() {
             self.interests.match_no_more(id, selectors);
         }
+        let client = interest.client();
         match interest {
             StandingInterest::Follow(following) => return self.end_follow(id, *following),
             StandingInterest::Subscription(subscription) => self.interests.end_subscription(id, &subscription),
@@ -133,6 +134,7 @@ impl ClientRequests {
                 }
             }
             StandingInterest::Requirement(requirement) => {
+                self.clients.count_requirement(client, -1);
                 self.interests.forget_beginning(&requirement);
                 self.interests.forget_lost(&requirement.lost);
             }

@@ -16,6 +16,9 @@ use crate::core::interests::requirement::{DisownedObjects, RequirementOwner, Req
 use crate::core::objects::object::ObjectState;
 use crate::core::objects::table::ObjectTable;
 
+/// While all clients together are at a limit, a client with fewer requirements than this may make another.
+const FAIR_REQUIREMENTS: usize = 16;
+
 impl Core {
     pub(in crate::core) fn require(
         &mut self,
@@ -44,7 +47,9 @@ impl Core {
             self.exchange.asked.interests.bounds(require)?,
         );
         self.exchange.asked.clients.may_ask(client, request)?;
+        self.exchange.asked.may_require(client)?;
         let id = self.exchange.file_requirement(requirement)?;
+        self.exchange.asked.clients.count_requirement(client, 1);
         self.exchange
             .asked
             .clients
@@ -53,6 +58,26 @@ impl Core {
             fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         }
         Ok(())
+    }
+}
+
+impl ClientRequests {
+    /// Checks that a client may make another requirement without a name.
+    fn may_require(&self, client: u32) -> Result<()> {
+        let limits = &self.interests.config.limits;
+        let its = self.clients.get(client).map_or(0, |state| state.requirements);
+        let remedy = "a selector can name several values (step=1/2/3)";
+        let cause = if its >= limits.requirements_per_client {
+            format!(
+                "a client may have {} without a name: {remedy}",
+                limits.requirements_per_client
+            )
+        } else if self.interests.requirements.len() >= limits.requirements && its >= FAIR_REQUIREMENTS {
+            format!("all clients have {} together already: {remedy}", limits.requirements)
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::LimitExceeded, "requirements", cause))
     }
 }
 
