@@ -8,7 +8,7 @@ use super::items::ItemList;
 use super::lexer::{SelectorToken, invalid};
 use super::parser::{SelectorSyntax, SyntaxItem, SyntaxTest};
 use super::patterns::PatternCache;
-use super::range::{NumberRange, date_text, stride};
+use super::range::{NumberRange, date_text, stride, whole_day};
 use super::widen::{narrow, widen};
 use crate::error::Result;
 use crate::limits::{OPEN_RANGE_VALUES_MAX, VALUE_BYTES_MAX};
@@ -45,6 +45,11 @@ impl SelectorTyper<'_> {
             SelectorSyntax::Not(inner) => SelectorExpr::Not(Box::new(self.expr(inner)?)),
             SelectorSyntax::Test { name, ask } => {
                 let attr = self.attr(name)?;
+                if let SyntaxTest::Among { negated, items } = ask
+                    && attr.scalar == Type::Timestamp
+                {
+                    return self.moments(&attr, *negated, items);
+                }
                 let check = self.check(&attr, ask)?;
                 widen(self.schema, AttributeTest { attr, check })
             }
@@ -83,20 +88,41 @@ impl SelectorTyper<'_> {
         Err(invalid(name.at, cause))
     }
 
+    /// Tests for moments: a date among them stands for its whole day.
+    fn moments(&self, attr: &TestedAttribute, negated: bool, items: &[SyntaxItem<'_>]) -> Result<SelectorExpr> {
+        let (mut moments, mut checks) = (Vec::new(), Vec::new());
+        for item in items {
+            match whole_day(&item.text) {
+                Some(range) => checks.push(TestCheck::Range {
+                    negated,
+                    range: Box::new(range),
+                }),
+                None => moments.push(self.canonical(attr, item)?),
+            }
+        }
+        if !moments.is_empty() {
+            checks.insert(0, among(attr, negated, &moments));
+        }
+        let test = |check| {
+            SelectorExpr::Test(AttributeTest {
+                attr: attr.clone(),
+                check,
+            })
+        };
+        let tests = checks.into_iter().map(test).collect();
+        Ok(if negated {
+            SelectorExpr::all(tests)
+        } else {
+            SelectorExpr::any(tests)
+        })
+    }
+
     fn check(&mut self, attr: &TestedAttribute, ask: &SyntaxTest<'_>) -> Result<TestCheck> {
         Ok(match ask {
             SyntaxTest::Exists => TestCheck::Exists,
             SyntaxTest::Among { negated, items } => {
-                let mut texts = Vec::with_capacity(items.len());
-                for item in items {
-                    let mut stored = String::new();
-                    stored_form(&self.canonical(attr, item)?, attr.list, &mut stored);
-                    texts.push(stored);
-                }
-                TestCheck::Among {
-                    negated: *negated,
-                    items: ItemList::new(&texts),
-                }
+                let texts: Result<Vec<String>> = items.iter().map(|item| self.canonical(attr, item)).collect();
+                among(attr, *negated, &texts?)
             }
             SyntaxTest::Range {
                 negated,
@@ -173,12 +199,27 @@ impl SelectorTyper<'_> {
             );
             return Err(invalid(op_at, cause));
         }
-        let (text, number) = self.bound(attr, bound)?;
+        let (first, last) = self.bounds(attr, bound)?;
+        let (text, number) = match op {
+            Comparison::Less | Comparison::AtLeast => first,
+            Comparison::AtMost | Comparison::Greater => last,
+        };
         Ok(TestCheck::Compare(Box::new(PrintedBound { op, text, number })))
     }
 
+    /// The first and the last moment of a value: they differ where a day stands for moments.
+    fn bounds(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<(Bound, Bound)> {
+        if attr.scalar == Type::Timestamp
+            && let Some(day) = whole_day(&item.text)
+        {
+            return Ok(((day.first, day.start), (day.last, day.end)));
+        }
+        let bound = self.bound(attr, item)?;
+        Ok((bound.clone(), bound))
+    }
+
     /// A value as the end of something.
-    fn bound(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<(Box<str>, i128)> {
+    fn bound(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<Bound> {
         let text = self.canonical(attr, item)?;
         let number = attr.scalar.order(&text).ok_or_else(|| {
             invalid(
@@ -200,8 +241,13 @@ impl SelectorTyper<'_> {
             let cause = format!("{}: a {} has no ranges; write a list", attr.name, attr.scalar);
             return Err(invalid(first.at, cause));
         }
-        let (first, start) = self.bound(attr, first)?;
-        let (last_text, end) = self.bound(attr, last)?;
+        let (one, other) = (self.bounds(attr, first)?, self.bounds(attr, last)?);
+        // Days are within the range.
+        let ((first, start), (last_text, end)) = if one.0.1 <= other.1.1 {
+            (one.0, other.1)
+        } else {
+            (one.1, other.0)
+        };
         let at = by.map_or(last.at, |by| by.at);
         let (stride, by) =
             stride(attr.scalar, by.map(|by| &*by.text)).map_err(|why| invalid(at, format!("{}: {why}", attr.name)))?;
@@ -214,6 +260,19 @@ impl SelectorTyper<'_> {
             stride,
         })
     }
+}
+
+/// The canonical text of a value that ends a range, and its number.
+type Bound = (Box<str>, i128);
+
+fn among(attr: &TestedAttribute, negated: bool, texts: &[String]) -> TestCheck {
+    let stored = |text: &String| {
+        let mut stored = String::new();
+        stored_form(text, attr.list, &mut stored);
+        stored
+    };
+    let items = ItemList::new(&texts.iter().map(stored).collect::<Vec<_>>());
+    TestCheck::Among { negated, items }
 }
 
 /// The right form of a range that is written as in another language, such as `1..3`; else empty.

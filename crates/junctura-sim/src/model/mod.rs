@@ -264,6 +264,8 @@ struct Requirement {
     broken: bool,
     /// Objects still held by clients that it was owed until it was broken.
     forfeited: BTreeMap<u64, u32>,
+    /// The last event in which it was owed less after half of the time until it is stuck.
+    was_late_in: u64,
     /// Since when it could be broken as stuck.
     stuck_since: Option<u64>,
     /// When it ends, if no client uses it until then; and the event in which that was settled.

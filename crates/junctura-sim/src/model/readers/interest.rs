@@ -23,9 +23,14 @@ impl Model {
     }
 
     pub(in crate::model) fn disown(&mut self, requirement: Number, sequence: u64) {
+        let is_late = matches!(self.going.get(&requirement), Some(Going::Require(one)) if self.is_half_stuck(one));
+        let event = self.event;
         if let Some(Going::Require(one)) = self.going.get_mut(&requirement)
             && one.owed.remove(&sequence).is_some()
         {
+            if is_late {
+                one.was_late_in = event;
+            }
             one.again.remove(&sequence);
             self.is_let_go(sequence);
         }

@@ -52,6 +52,7 @@ impl Model {
             progress: self.now,
             broken: false,
             forfeited: BTreeMap::new(),
+            was_late_in: 0,
             stuck_since: None,
             beginning,
         }

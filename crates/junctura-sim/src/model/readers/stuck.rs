@@ -49,16 +49,19 @@ impl Model {
         may && kept > 0 && !one.broken
     }
 
-    /// A requirement is reported to be stuck: half of its time is over, and somebody waits for what it keeps.
+    /// Half of the time is over after which a requirement is stuck.
+    pub(in crate::model) fn is_half_stuck(&self, one: &Requirement) -> bool {
+        let after = one
+            .terms
+            .stuck_after_ms
+            .map_or(self.rules.stuck_after_ns, |ms| ms * 1_000_000);
+        !one.broken && !one.owed.is_empty() && one.progress + after / 2 <= self.now
+    }
+
+    /// A requirement is reported to be stuck: half of its time is over, and somebody waits for what it keeps. What it was
+    /// owed may have been removed later in this event.
     pub(in crate::model) fn reported_stuck(&self, name: Option<&str>) -> Checked {
-        let half = |one: &Requirement| {
-            let after = one
-                .terms
-                .stuck_after_ms
-                .map_or(self.rules.stuck_after_ns, |ms| ms * 1_000_000);
-            one.progress + after / 2
-        };
-        let is_half = |going: &Going| matches!(going, Going::Require(one) if !one.broken && !one.owed.is_empty() && half(one) <= self.now);
+        let is_half = |going: &Going| matches!(going, Going::Require(one) if self.is_half_stuck(one) || one.was_late_in == self.event);
         let is_it = match name {
             Some(name) => self.going.get(&self.number_of(name)?).is_some_and(is_half),
             None => self.going.values().any(is_half),
