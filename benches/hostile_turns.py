@@ -152,8 +152,8 @@ SLOW = {
         subscribed(1000),
         request(OFFER, lambda _: offer(record("o", "1"))),
     ),
-    "an offer, beside 4,000 requirements of it": (
-        owed(4000, 0),
+    "an offer, beside 10,000 requirements of it": (
+        owed(10_000, 0),
         request(OFFER, lambda hand: offer(record(hand.space, "1"))),
     ),
 }

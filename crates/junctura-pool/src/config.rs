@@ -214,7 +214,7 @@ impl Default for PoolLimits {
             selector_bytes: 1 << 30,
             owed: 6_000_000,
             unindexed_interests: 1000,
-            requirements_per_client: 4096,
+            requirements_per_client: 16_384,
             requirements: 65_536,
             named_requirements: 1024,
             gap_bytes_per_requirement: 4 << 20,

@@ -1,8 +1,8 @@
 //! Ranges: `a/to/b`, `a/to/b/by/c`, in either direction, and their values.
 //!
 //! A range is stored as numbers (see [`Type::order`]) beside the canonical texts that it prints. Countable types
-//! (integer, decimal, date, time, step) have a stride from the first end on; timestamps and durations have one if it is
-//! given; the others match everything between the two ends.
+//! (integer, decimal, date, time, step) have a stride from the first end on; the others match everything between the
+//! two ends.
 
 use crate::value::{Given, Type};
 
@@ -22,9 +22,6 @@ pub(crate) struct NumberRange {
 /// One, for integers and decimals.
 const ONE: i128 = 1_000_000_000_000_000_000;
 const HOUR: i128 = 3600;
-/// Nanoseconds.
-const SECOND: i128 = 1_000_000_000;
-const DAY: i128 = 86_400 * SECOND;
 /// Wider steps than any two dates are apart.
 const DAYS_MAX: u64 = 10_000_000;
 const DAY_MINUTES: u64 = 24 * 60;
@@ -70,7 +67,6 @@ pub(crate) fn stride(scalar: Type, by: Option<&str>) -> Result<(Option<i128>, Op
         Type::Date => Some(1),
         Type::Time if by.is_none() => return Err("a range of times needs `/by/`".into()),
         Type::Time => None,
-        Type::Timestamp | Type::Duration if by.is_some() => None,
         _ if by.is_some() => {
             return Err(format!(
                 "a range of {scalar} matches every value between its ends and has no `by`"
@@ -82,7 +78,6 @@ pub(crate) fn stride(scalar: Type, by: Option<&str>) -> Result<(Option<i128>, Op
     let (stride, printed) = match scalar {
         Type::Date => days(by)?,
         Type::Time => minutes(by)?,
-        Type::Timestamp => by_type(Type::Duration, by)?,
         _ => by_type(scalar, by)?,
     };
     if stride <= 0 {
@@ -143,8 +138,6 @@ pub(crate) fn text_of(scalar: Type, number: i128) -> Option<String> {
         Type::Step => format!("{number}s"),
         Type::Time => format!("{:02}{:02}", number / 60, number % 60),
         Type::Date => date_text(i64::try_from(number).ok()?),
-        Type::Timestamp => moment_text(number)?,
-        Type::Duration => format!("{}d{}ns", number / DAY, number % DAY),
         _ => return None,
     };
     let mut text = String::new();
@@ -152,27 +145,18 @@ pub(crate) fn text_of(scalar: Type, number: i128) -> Option<String> {
     Some(text)
 }
 
-/// The moment that many nanoseconds after 1970-01-01T00:00:00Z.
-fn moment_text(number: i128) -> Option<String> {
-    let (date, rest) = (date_text(i64::try_from(number.div_euclid(DAY)).ok()?), number.rem_euclid(DAY));
-    let (year, month, day) = (date.get(..4)?, date.get(4..6)?, date.get(6..)?);
-    let (seconds, nanos) = (rest / SECOND, rest % SECOND);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    Some(format!("{year}-{month}-{day}T{hours:02}:{minutes:02}:{seconds:02}.{nanos:09}Z"))
-}
-
 /// The moments of a day (UTC), where a text is a date.
 pub(crate) fn whole_day(text: &str) -> Option<NumberRange> {
     let mut date = String::new();
     Type::Date.canonical(Given::Text(text), &mut date).ok()?;
-    let start = Type::Date.order(&date)? * DAY;
-    let end = start + DAY - 1;
+    let day = format!("{}-{}-{}", date.get(..4)?, date.get(4..6)?, date.get(6..)?);
+    let (first, last) = (format!("{day}T00:00:00Z"), format!("{day}T23:59:59.999999999Z"));
     Some(NumberRange {
-        first: text_of(Type::Timestamp, start)?.into(),
-        last: text_of(Type::Timestamp, end)?.into(),
+        start: Type::Timestamp.order(&first)?,
+        end: Type::Timestamp.order(&last)?,
+        first: first.into(),
+        last: last.into(),
         by: None,
-        start,
-        end,
         stride: None,
     })
 }
@@ -209,16 +193,6 @@ mod tests {
                 Type::Date,
                 &["00010101", "19000228", "20000229", "20261120", "99991231"],
             ),
-            (
-                Type::Timestamp,
-                &[
-                    "0001-01-01T00:00:00Z",
-                    "1969-12-31T23:59:59.5Z",
-                    "1970-01-01T00:00:00Z",
-                    "9999-12-31T23:59:59.999999999Z",
-                ],
-            ),
-            (Type::Duration, &["0s", "90m", "1500ms", "1ns", "18446744073709551615d"]),
         ] {
             for &text in texts {
                 assert_eq!(
@@ -241,14 +215,6 @@ mod tests {
         );
         assert_eq!(stride(Type::Float, None), Ok((None, None)));
         assert_eq!(stride(Type::Timestamp, None), Ok((None, None)));
-        assert_eq!(
-            stride(Type::Timestamp, Some("360m")),
-            Ok((Some(6 * 3600 * SECOND), Some("6h".into())))
-        );
-        assert_eq!(
-            stride(Type::Duration, Some("1500ms")),
-            Ok((Some(1_500_000_000), Some("1500ms".into())))
-        );
         for (scalar, by) in [
             (Type::Time, None),
             (Type::Time, Some("90s")),
@@ -257,8 +223,8 @@ mod tests {
             (Type::Integer, Some("-1")),
             (Type::Step, Some("0-6")),
             (Type::Date, Some("1d")),
-            (Type::Timestamp, Some("6")),
-            (Type::Timestamp, Some("0s")),
+            (Type::Timestamp, Some("6h")),
+            (Type::Duration, Some("6h")),
         ] {
             assert!(stride(scalar, by).is_err(), "{scalar} {by:?}");
         }

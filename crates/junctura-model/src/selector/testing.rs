@@ -217,7 +217,6 @@ fn by(random: &mut TestRandom, scalar: Type) -> String {
         Type::Date => &["", "/by/2", "/by/99999999999999999999"],
         Type::Time => &["/by/6", "/by/30m", "/by/90m", "/by/6h", "/by/99"],
         Type::Step => &["", "/by/6", "/by/90m", "/by/1d"],
-        Type::Timestamp | Type::Duration => &["", "/by/6h", "/by/90m", "/by/500ms"],
         _ => &[""],
     };
     random.pick(widths).to_owned()
