@@ -281,9 +281,10 @@ fn a_client_may_make_so_many_requirements() {
     assert!(refused[0].contains("all clients have 30 together already"), "{refused:?}");
     assert_eq!(made(three, 1, 20).0, 16);
     // An ended one counts no longer.
-    world.ask(one, 100, Request::Cancel(1));
+    world.ask(one, 100, Request::Stop(1));
     world.leave(two);
     world.leave(three);
+    world.heard(one);
     world.require(one, 101, "name=a", false);
     world.require(one, 102, "name=a", false);
     let heard = world.heard(one);
