@@ -269,16 +269,26 @@ fn a_client_may_make_so_many_requirements() {
             world.require(client, number, "name=a", false);
         }
         let heard = world.heard(client);
-        let refused: Vec<String> = heard.iter().filter(|line| !line.ends_with("began v0")).cloned().collect();
+        let refused: Vec<String> = heard
+            .iter()
+            .filter(|line| !line.ends_with("began v0"))
+            .cloned()
+            .collect();
         (heard.len() - refused.len(), refused)
     };
     let (count, refused) = made(one, 1, 22);
     assert_eq!((count, refused.len()), (20, 2));
-    assert!(refused[0].contains("LimitExceeded a client may have 20 without a name"), "{refused:?}");
+    assert!(
+        refused[0].contains("LimitExceeded a client may have 20 without a name"),
+        "{refused:?}"
+    );
     // All may have 30 together; each may have 16 whatever others have.
     let (count, refused) = made(two, 1, 20);
     assert_eq!((count, refused.len()), (16, 4));
-    assert!(refused[0].contains("all clients have 30 together already"), "{refused:?}");
+    assert!(
+        refused[0].contains("all clients have 30 together already"),
+        "{refused:?}"
+    );
     assert_eq!(made(three, 1, 20).0, 16);
     // An ended one counts no longer.
     world.ask(one, 100, Request::Stop(1));
@@ -288,7 +298,10 @@ fn a_client_may_make_so_many_requirements() {
     world.require(one, 101, "name=a", false);
     world.require(one, 102, "name=a", false);
     let heard = world.heard(one);
-    assert!(heard[0].ends_with("began v0") && heard[1].contains("LimitExceeded"), "{heard:?}");
+    assert!(
+        heard[0].ends_with("began v0") && heard[1].contains("LimitExceeded"),
+        "{heard:?}"
+    );
 }
 
 #[test]
