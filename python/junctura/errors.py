@@ -561,10 +561,11 @@ class SelectorWarning(UserWarning):
 
 
 class WaitWarning(UserWarning):
-    """An offer, or an allocation, has waited for memory for five seconds.
+    """A call has waited for five seconds: an offer or an allocation for memory, or a withdrawal for readers.
 
-    The text names what keeps the memory, and how to free it. A process issues it at most once a minute for a pool. The
-    offer continues to wait, unless the program treats the warning as an error.
+    The text names what keeps the memory and how to free it, or which requirements are owed the objects. A process
+    issues it at most once a minute for a pool. The call continues to wait, unless the program treats the warning as an
+    error.
 
     Examples
     --------

@@ -352,3 +352,10 @@ def test_a_schema_to_edit_is_valid_and_replaces_no_file(bare: Shell, tmp_path: P
     assert bare.documents("schema", "check", schema, "--json")[0]["name"] == "flow"
     assert "flow.yaml" in bare.error(1, "schema", "init", "other", "--out", schema)
     assert bare.text("schema", "init", "flow") == schema.read_text()
+
+
+def test_a_second_server_announces_the_address_of_the_first(bare: Shell) -> None:
+    bare.serve("--schema", "free")
+    assert bare.text("pool", "serve", "--pool", "unix:test", "--announce") == "unix:test\n"
+    assert "unix:test already" in bare.error(0, "pool", "serve", "--pool", "unix:test", "--announce")
+    assert "an address is unix:NAME" in bare.error(2, "ls", "--pool", "")

@@ -297,3 +297,17 @@ def test_an_attribute_is_set_once_and_is_no_option(shell: Shell, tmp_path: Path)
     said = shell.run(*put, "retenton=archived").stderr.decode()
     assert "--set retenton=archived adds an attribute to the object; --retention is an option of its own" in said
     assert shell.documents("ls", "--json")[0]["attributes"]["retenton"] == "archived"
+
+
+def test_objects_for_a_broken_requirement_are_not_lost_in_silence(bare: Shell, tmp_path: Path) -> None:
+    bare.serve("--schema", "free", "--budget", "4MiB", "--stuck-after", "500ms")
+    bare.run("pool", "require", "*", "--name", "archive")
+    files = [tmp_path / f"{number}.bin" for number in range(6)]
+    for file in files:
+        file.write_bytes(bytes(1 << 20))
+    # The fifth one waits until the requirement, which nobody reads, is broken.
+    said = bare.error(3, "put", *files, "--retention", "archived")
+    assert "Gone: requirement archive: it is broken" in said
+    # Those for which nobody is retained come as before.
+    bare.run("put", files[0], "--set", "name=kept")
+    assert bare.text("ls", "--count") == "1\n"

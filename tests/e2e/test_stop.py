@@ -92,7 +92,7 @@ def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
     assert "drains until consumers have received 2 objects: " in said
     assert "1 for group workers (it has no members)" in said
     assert "1 for requirement viewer (no client reads it)" in said
-    assert said.endswith("; --now ends it at once, and they are lost")
+    assert said.endswith("; readers can still connect; --now ends it at once, and they are lost")
     bare.run("pool", "stop", "--now")
     assert stop.end()[0] == 4
     assert server.end()[0] == 0

@@ -356,6 +356,32 @@ def test_events_of_some_kinds(pool: junctura.Pool) -> None:
         pool.subscribe("name=")
 
 
+def start_and_await_sleep(thread: threading.Thread) -> None:
+    thread.start()
+    while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rsplit(") ")[-1][0] != "S":
+        pass
+
+
+@pytest.mark.parametrize("begin", [lambda pool: pool.follow(only_new=True), lambda pool: pool.subscribe()])
+def test_a_wait_behind_another_thread_ends_in_time(begin: Callable[[junctura.Pool], Any]) -> None:
+    with junctura.Pool(schema="free") as pool:
+        stream = begin(pool)
+        given: list[Any] = []
+        thread = threading.Thread(target=lambda: given.append(stream.next()))
+        start_and_await_sleep(thread)
+        for timeout in (0, 0.15):
+            with pytest.raises(junctura.Timeout, match="nothing arrived in time"):
+                stream.next(timeout=timeout)
+        offer(pool, "a")
+        thread.join()
+        assert given[0] is not None
+        # The turn is free again.
+        with pytest.raises(junctura.Timeout):
+            while True:
+                stream.next(timeout=0)
+        stream.close()
+
+
 @pytest.mark.parametrize("begin", [lambda pool: pool.follow(only_new=True), lambda pool: pool.subscribe()])
 def test_another_thread_may_close_what_one_waits_for(begin: Callable[[junctura.Pool], Any]) -> None:
     with junctura.Pool(schema="free") as pool:
@@ -363,9 +389,7 @@ def test_another_thread_may_close_what_one_waits_for(begin: Callable[[junctura.P
         given: list[Any] = []
         threads = [threading.Thread(target=lambda: given.append(stream.next())) for _ in range(2)]
         for thread in threads:
-            thread.start()
-            while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rsplit(") ")[-1][0] != "S":
-                pass
+            start_and_await_sleep(thread)
         stream.close()
         for thread in threads:
             thread.join()

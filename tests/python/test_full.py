@@ -88,6 +88,32 @@ def test_a_long_wait_is_reported_once(call: str) -> None:
         assert "objects that stay until they are withdrawn: 1 object" in text
 
 
+async def withdraw_in_a_task(pool: junctura.Pool) -> None:
+    await junctura.aio.Pool(pool).withdraw_all("name=a", timeout=7)
+
+
+WITHDRAWALS: dict[str, Callable[[junctura.Pool], object]] = {
+    "withdraw": lambda pool: pool.withdraw(name="a", timeout=7),
+    "withdraw_all": lambda pool: pool.withdraw_all("name=a", timeout=7),
+    "awaited withdraw_all": lambda pool: asyncio.run(withdraw_in_a_task(pool)),
+}
+
+
+@pytest.mark.parametrize("call", WITHDRAWALS)
+def test_a_withdrawal_that_waits_for_a_group_without_members_is_reported(call: str) -> None:
+    with junctura.Pool(schema="free") as pool:
+        pool.require("name=a", name="workers", group=True)
+        pool.offer(b"", name="a")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with pytest.raises(junctura.Timeout):
+                WITHDRAWALS[call](pool)
+        (found,) = [one for one in caught if issubclass(one.category, junctura.WaitWarning)]
+        text = str(found.message)
+        assert text.startswith("the withdrawal waits: ") and "\n" not in text
+        assert "workers" in text and "no members" in text
+
+
 def test_a_wait_that_ends_in_time_is_not_reported() -> None:
     with full() as pool, warnings.catch_warnings():
         warnings.simplefilter("error")

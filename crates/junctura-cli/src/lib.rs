@@ -35,7 +35,7 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use junctura_terminal::program::ProgramWords;
-pub use pool::explain::own::{FullMemory, full_memory, waits_of_offers};
+pub use pool::explain::own::{FullMemory, full_memory, waits_of_offers, waits_of_withdrawals};
 pub use pool::put::{FileCounts, FileOptions, each_message};
 pub use store::query::stat::document as stats_document;
 

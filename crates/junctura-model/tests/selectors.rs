@@ -448,6 +448,23 @@ fn a_range_of_another_language_gets_the_right_form() {
         let error = Selector::parse(text, &schema).unwrap_err();
         assert!(error.cause().ends_with(form), "{error}");
     }
+    for (text, form) in [
+        ("param==t", "; equality is written with one `=`"),
+        ("param in (t, u)", "; a list is written name=a/b"),
+        ("param not in t", "; all other values are written name!=a/b"),
+        ("param like \"t\"", "; a pattern is written name~\"a.*\""),
+        ("step between 0", "; a range is written step=0/to/6"),
+        ("0<=step<6", "; a comparison has one bound: write two, such as t>=0,t<10"),
+        ("(step>0<6)", "; a comparison has one bound: write two, such as t>=0,t<10"),
+        ("param=t & step=6", "; conditions are joined by `,` or `and`"),
+        ("param=t || step=6", "; alternatives are joined by `or`"),
+        ("param=t; step=6", "; conditions are joined by `,`"),
+        ("!param=t", "; a condition is negated by `not`, an equality by `!=`"),
+        ("param=[t,u]", "; a list is written name=a/b"),
+    ] {
+        let error = Selector::parse(text, &schema).unwrap_err();
+        assert!(error.cause().ends_with(form), "{error}");
+    }
     for text in ["levelist=high-low", "levelist=5-", "number=x:1"] {
         let error = Selector::parse(text, &schema).unwrap_err();
         assert!(!error.cause().contains("a range is written"), "{error}");

@@ -73,14 +73,16 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// Reads a schema file; the error for a missing one lists the built-in schemas, since the path may be a misspelled name.
 ///
 /// # Errors
-/// Those of [`read_text`].
+/// Those of [`read_text`]; `NotFound` for a missing file whose path is a plain name.
 #[doc(hidden)]
 pub fn read_schema(path: &Path) -> Result<String> {
     let text = junctura_transport::read_text(path);
     text.map_err(|error| match (error.code(), path.to_str()) {
         (Code::NotFound, Some(name)) => {
+            let is_name = !name.contains(['/', '.']);
+            let code = if is_name { Code::NotFound } else { Code::Io };
             let cause = format!("there is no such file, and {}", Schema::unknown(name).cause());
-            Error::new(Code::Io, format!("schema {name}"), cause)
+            Error::new(code, format!("schema {name}"), cause)
         }
         (Code::NotFound, None) => Error::new(Code::Io, error.subject(), error.cause()),
         _ => error,

@@ -8,6 +8,7 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -47,8 +48,26 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # Larger copies run beside the loop.
 COPIED_AT_ONCE = 1 << 20
-# Seconds that an offer waits before its wait is reported.
+# Seconds that an offer or a withdrawal waits before its wait is reported.
 PATIENCE = 5.0
+
+
+class _WaitReport:
+    """Reports the long wait of a task, beside the loop."""
+
+    def __init__(self, pool: _native.Pool, *, withdraws: bool) -> None:
+        self._pool = pool
+        self._withdraws = withdraws
+        self.tasks: builtins.list[asyncio.Task[None]] = []
+        self.timer = asyncio.get_running_loop().call_later(PATIENCE, self._begin)
+
+    def _begin(self) -> None:
+        report = partial(self._pool._report_wait, self._withdraws)
+        self.tasks.append(asyncio.get_running_loop().create_task(beside(report)))
+
+    async def end(self) -> None:
+        """Waits for the report. A warning that the program treats as an error ends the report, and not the call."""
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 @with_hints
@@ -609,7 +628,7 @@ class Pool(ArrayVerbs):
         As `junctura.Pool.withdraw`. If the task is cancelled, the object stays offered, unless it was withdrawn
         already.
         """
-        return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, forget, schema, key))
+        return await self._withdrawal(self.blocking._begin_withdraw(target, timeout, force, forget, schema, key))
 
     async def withdraw_all(
         self, selector: str, *, timeout: float | None = None, force: bool = False, forget: bool = False
@@ -617,7 +636,7 @@ class Pool(ArrayVerbs):
         """Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with
         `forget`, the number of keys that became free.
         """
-        withdrawn = await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
+        withdrawn = await self._withdrawal(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
         if not withdrawn:
             await self._warn_of_mistakes(selector)
             await self._warn_of_values(selector)
@@ -650,18 +669,11 @@ class Pool(ArrayVerbs):
 
     async def _memory(self, begun: _Answer[_T]) -> _T:
         """Awaits an answer that may have to wait for memory: a long wait is reported, and a full pool explained."""
-        native = self.blocking
-        reports: builtins.list[asyncio.Task[None]] = []
-        loop = asyncio.get_running_loop()
-
-        def report() -> None:
-            reports.append(loop.create_task(beside(native._report_wait)))
-
-        timer = loop.call_later(PATIENCE, report)
+        report = _WaitReport(self.blocking, withdraws=False)
         try:
             return await self._board.answer(begun)
         except PoolFull as error:
-            memory = await beside(native._full_memory)
+            memory = await beside(self.blocking._full_memory)
             if memory is None:
                 raise
             causes, frees_itself = memory
@@ -671,10 +683,19 @@ class Pool(ArrayVerbs):
                 vars(explained)["advice"] = "give up"
             raise explained from None
         finally:
-            timer.cancel()
-            if reports:
-                # A warning that the program treats as an error ends the report, and not the offer.
-                await asyncio.gather(*reports, return_exceptions=True)
+            report.timer.cancel()
+            if report.tasks:
+                await report.end()
+
+    async def _withdrawal(self, begun: _Answer[int]) -> int:
+        """Awaits an answer that may have to wait for readers: a long wait is reported."""
+        report = _WaitReport(self.blocking, withdraws=True)
+        try:
+            return await self._board.answer(begun)
+        finally:
+            report.timer.cancel()
+            if report.tasks:
+                await report.end()
 
     async def _begin_offer(
         self,

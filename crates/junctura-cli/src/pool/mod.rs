@@ -8,6 +8,7 @@ pub(crate) mod get;
 pub(crate) mod group;
 pub(crate) mod health;
 pub(crate) mod ls;
+pub(crate) mod patience;
 pub(crate) mod put;
 pub(crate) mod require;
 pub(crate) mod serve;

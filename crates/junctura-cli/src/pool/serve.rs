@@ -106,7 +106,7 @@ pub(crate) struct ServeArguments {
     /// Create the requirements of this file, as `junctura pool require --file` does, before any client can connect
     #[arg(long, value_name = "FILE")]
     requirements: Option<PathBuf>,
-    /// Print the address to standard output once clients can connect; exit silently if another server runs there already
+    /// Print the address to standard output once clients can connect; if a server runs there already, print it and exit
     #[arg(long)]
     announce: bool,
     /// Poll for work this long before sleeping, if that pays: lower latency for more processor time
@@ -129,7 +129,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     open_many_files();
     survive_file_limit()?;
     let mut server = match Server::bind(&address, arguments.options()?) {
-        Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
+        Err(error) if arguments.announce && error.code() == Code::AlreadyExists => {
+            arguments.show_earlier(&address.to_string());
+            return Ok(());
+        }
         bound => bound?,
     };
     let metrics = arguments.metrics.start(&mut server)?;
@@ -193,6 +196,12 @@ impl ServeArguments {
         }
     }
 
+    /// Another server runs at the address: whoever reads the output can use it.
+    fn show_earlier(&self, url: &str) {
+        say!("junctura: a server runs at {url} already, with its own options");
+        self.show(url);
+    }
+
     fn serve_upstream(&self, url: &str) -> Result<()> {
         open_many_files();
         survive_file_limit()?;
@@ -204,7 +213,10 @@ impl ServeArguments {
             pool = pool.streams(streams);
         }
         let upstream = match pool.upstream(self.pool.as_deref()) {
-            Err(error) if self.announce && error.code() == Code::AlreadyExists => return Ok(()),
+            Err(error) if self.announce && error.code() == Code::AlreadyExists => {
+                self.show_earlier(self.pool.as_deref().unwrap_or_default());
+                return Ok(());
+            }
             opened => opened?,
         };
         let mut signals = ends()?;

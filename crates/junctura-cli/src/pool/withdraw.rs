@@ -10,6 +10,8 @@ use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, given, note_unknown_in, pair, selector_of_present};
+use crate::pool::explain::own::waits_of_withdrawals;
+use crate::pool::patience::WaitReport;
 use crate::pool::put::files::hint;
 use crate::url::PoolArguments;
 
@@ -110,6 +112,7 @@ pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
     let pool = arguments
         .pool
         .connect_by(&InterruptFlag::install()?, "junctura pool withdraw", deadline)?;
+    let _waits = WaitReport::new(&pool, "pool withdraw", waits_of_withdrawals);
     let versions = arguments.withdraw(&pool, deadline)?;
     arguments.how.say("version", versions)
 }
@@ -143,6 +146,7 @@ pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
         .pool
         .connect_by(&InterruptFlag::install()?, "junctura pool withdraw-all", deadline)?;
     let selector = selector_of_present(&arguments.selectors, &pool)?;
+    let _waits = WaitReport::new(&pool, "pool withdraw-all", waits_of_withdrawals);
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options(deadline)), &selector)?;
     if objects == 0 {
         note_unknown_in(&pool, &selector)?;

@@ -5,7 +5,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
 use crate::slip::nearest;
-use crate::text::quote_into;
+use crate::text::{is_reserved, quote_into};
 use crate::value::{CountingSink, Given, ShownValue, Type};
 
 impl Schema {
@@ -167,11 +167,12 @@ impl<'a> RecordFilling<'_, 'a> {
 
     fn take_open(&mut self, name: &'a str, value: Given<'a>) -> Result<()> {
         if !is_name(name) {
-            return Err(Error::new(
-                Code::SchemaMismatch,
-                name,
-                "this is not a valid attribute name",
-            ));
+            let why = if is_reserved(name) {
+                "selectors use this word: choose another name"
+            } else {
+                "a name has up to 64 letters, digits and _.:-, the first a letter or _"
+            };
+            return Err(Error::new(Code::SchemaMismatch, name, why));
         }
         let Given::Text(text) = value else {
             let why = format!(

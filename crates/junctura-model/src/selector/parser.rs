@@ -94,6 +94,35 @@ const OPERATORS: &[SelectorToken] = &[
     SelectorToken::Like,
 ];
 
+/// The right form of what is written as in another language; else empty.
+fn right_form(wanted: &[SelectorToken], found: &TextLexeme<'_>) -> &'static str {
+    let is_word = |words: &[&str]| words.iter().any(|word| found.text.eq_ignore_ascii_case(word));
+    match found.token {
+        SelectorToken::To
+        | SelectorToken::By
+        | SelectorToken::And
+        | SelectorToken::Or
+        | SelectorToken::Not
+        | SelectorToken::Exists
+            if wanted == VALUE =>
+        {
+            " (as a value, put it in double quotes)"
+        }
+        SelectorToken::Equal if wanted == VALUE => "; equality is written with one `=`",
+        SelectorToken::Not if wanted == OPERATORS => "; all other values are written name!=a/b",
+        SelectorToken::Word if wanted == OPERATORS && is_word(&["in", "isin"]) => "; a list is written name=a/b",
+        SelectorToken::Word if wanted == OPERATORS && is_word(&["is", "eq"]) => "; equality is written with `=`",
+        SelectorToken::Word if wanted == OPERATORS && is_word(&["between"]) => "; a range is written step=0/to/6",
+        SelectorToken::Word if wanted == OPERATORS && is_word(&["like", "contains", "matches"]) => {
+            "; a pattern is written name~\"a.*\""
+        }
+        token if wanted != VALUE && wanted != OPERATORS && OPERATORS.contains(&token) => {
+            "; a comparison has one bound: write two, such as t>=0,t<10"
+        }
+        _ => "",
+    }
+}
+
 impl<'a> SelectorParser<'a> {
     pub(crate) fn new(lexemes: Vec<TextLexeme<'a>>) -> SelectorParser<'a> {
         SelectorParser {
@@ -129,19 +158,7 @@ impl<'a> SelectorParser<'a> {
                 SelectorToken::Word | SelectorToken::Quoted => format!("{:?}", lexeme.text),
                 token => token.sign().to_owned(),
             };
-            let hint = match lexeme.token {
-                SelectorToken::To
-                | SelectorToken::By
-                | SelectorToken::And
-                | SelectorToken::Or
-                | SelectorToken::Not
-                | SelectorToken::Exists
-                    if wanted == VALUE =>
-                {
-                    " (as a value, put it in double quotes)"
-                }
-                _ => "",
-            };
+            let hint = right_form(wanted, lexeme);
             return Err(invalid(lexeme.at, format!("expected {expected}, found {found}{hint}")));
         }
         let item = SyntaxItem {

@@ -12,6 +12,7 @@ use crate::handles::follow::or_ended;
 use crate::model::described::PyDescribed;
 use crate::runtime::error::{OrRaise, invalid};
 use crate::runtime::interrupt::drop_detached;
+use crate::runtime::turns::ThreadTurns;
 
 /// A client of the pool.
 ///
@@ -136,7 +137,7 @@ impl PyEvent {
 pub(crate) struct PySubscription {
     inner: Mutex<Option<junctura::Subscription>>,
     /// Held by the thread that takes the next event.
-    turns: Mutex<()>,
+    turns: ThreadTurns,
 }
 
 impl PySubscription {
@@ -151,7 +152,7 @@ impl PySubscription {
     pub(crate) fn of(subscription: junctura::Subscription) -> Self {
         Self {
             inner: Mutex::new(Some(subscription)),
-            turns: Mutex::default(),
+            turns: ThreadTurns::default(),
         }
     }
 
@@ -202,7 +203,7 @@ impl PySubscription {
         let timeout = read_timeout(py, timeout)?;
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
         // Threads take turns. No wait locks the subscription, so any thread may close it.
-        let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turns.take(py, "subscription", deadline).or_raise(py)?;
         loop {
             let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
             let Some(events) = inner.as_mut() else { return Ok(None) };

@@ -13,6 +13,7 @@ use crate::handles::object::{FollowHoldings, LoopedObjects, PyReceived};
 use crate::model::described::PyDescribed;
 use crate::runtime::error::{OrRaise, invalid, raise};
 use crate::runtime::interrupt::drop_detached;
+use crate::runtime::turns::ThreadTurns;
 
 /// Time that a follow waits with a full window before it warns.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -54,7 +55,7 @@ pub(crate) struct FollowArguments<'a> {
 pub(crate) struct PyFollow {
     inner: Mutex<Option<junctura::Follow>>,
     /// Held by the thread that takes the next item.
-    turns: Mutex<()>,
+    turns: ThreadTurns,
     pub(crate) errand: Out,
     holdings: FollowHoldings,
     window: usize,
@@ -174,7 +175,7 @@ impl PyFollow {
             snapshot: follow.snapshot_sequence(),
             window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
-            turns: Mutex::default(),
+            turns: ThreadTurns::default(),
             errand: Mutex::new(None),
             holdings: FollowHoldings::default(),
             shown,
@@ -231,7 +232,7 @@ impl PyFollow {
         looped: Option<&LoopedObjects>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let deadline = within.and_then(|time| Instant::now().checked_add(time));
-        let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turns.take(py, "follow", deadline).or_raise(py)?;
         loop {
             let mut inner = self.lock(py);
             let Some(follow) = inner.as_mut() else { return Ok(None) };

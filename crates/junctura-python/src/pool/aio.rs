@@ -31,7 +31,7 @@ use crate::pool::PyPool;
 use crate::pool::board::PyBoard;
 use crate::runtime::ending::EndingCall;
 use crate::runtime::error::{OrRaise, closed};
-use crate::runtime::patience;
+use crate::runtime::patience::{self, WatchedCall};
 
 /// A request whose answer may be pending.
 trait PendingQuestion: Send {
@@ -626,9 +626,14 @@ impl PyBundle {
 
 #[pymethods]
 impl PyPool {
-    /// Reports what offers wait for.
-    fn _report_wait(&self, py: Python<'_>) -> PyResult<()> {
-        patience::report(py, &self.inner)
+    /// Reports what offers wait for, or withdrawals.
+    fn _report_wait(&self, py: Python<'_>, withdraws: bool) -> PyResult<()> {
+        let call = if withdraws {
+            WatchedCall::Withdrawal
+        } else {
+            WatchedCall::Offer
+        };
+        patience::report(py, &self.inner, call)
     }
 
     /// Returns the causes of a full pool, and whether memory becomes free without a withdrawal.

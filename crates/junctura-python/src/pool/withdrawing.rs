@@ -9,6 +9,7 @@ use crate::conversion::options::timeout as read_timeout;
 use crate::conversion::target::PyTarget;
 use crate::pool::PyPool;
 use crate::runtime::error::OrRaise;
+use crate::runtime::patience::{WatchedCall, watched};
 
 #[pymethods]
 impl PyPool {
@@ -59,7 +60,10 @@ impl PyPool {
             force,
             forget,
         };
-        PyTarget::read(py, "Pool.withdraw", target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
+        let target = PyTarget::read(py, "Pool.withdraw", target, key, schema)?;
+        watched(&self.inner, WatchedCall::Withdrawal, || {
+            target.ask(py, |target| self.inner.withdraw(target, options))
+        })
     }
 
     /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with `forget`,
@@ -87,7 +91,9 @@ impl PyPool {
             force,
             forget,
         };
-        let withdrawn = py.detach(|| self.inner.withdraw_all(selector, options));
+        let withdrawn = watched(&self.inner, WatchedCall::Withdrawal, || {
+            py.detach(|| self.inner.withdraw_all(selector, options))
+        });
         self.withdrawn(py, selector, withdrawn.or_raise_about(py, selector)?)
     }
 }

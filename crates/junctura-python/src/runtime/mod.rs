@@ -6,3 +6,4 @@ pub(crate) mod interpreter;
 pub(crate) mod interrupt;
 pub(crate) mod lazy_value;
 pub(crate) mod patience;
+pub(crate) mod turns;

@@ -1,5 +1,5 @@
-//! Offers that wait for memory, which are not silent: a long wait is a `WaitWarning`, and an offer that fails since the pool is full
-//! names what keeps the memory.
+//! Offers that wait for memory and withdrawals that wait for readers, which are not silent: a long wait is a `WaitWarning`,
+//! and an offer that fails since the pool is full names what keeps the memory.
 //!
 //! The thread that waits reports it itself: the facade calls the interrupt hook in every long wait.
 
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool};
-use junctura_cli::{full_memory, waits_of_offers};
+use junctura_cli::{full_memory, waits_of_offers, waits_of_withdrawals};
 use pyo3::prelude::*;
 
 use crate::runtime::ending::EndingCall;
@@ -28,12 +28,20 @@ const POOLS_MAX: usize = 256;
 static LAST_REPORTS: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
-    static WAIT: RefCell<Option<OfferWait>> = const { RefCell::new(None) };
+    static WAIT: RefCell<Option<WatchedWait>> = const { RefCell::new(None) };
 }
 
-/// An offer of this thread.
-struct OfferWait {
+/// A call whose long wait is reported.
+#[derive(Clone, Copy)]
+pub(crate) enum WatchedCall {
+    Offer,
+    Withdrawal,
+}
+
+/// A call of this thread.
+struct WatchedWait {
     pool: Pool,
+    call: WatchedCall,
     /// When it was first seen to wait.
     since: Option<Instant>,
     is_reported: bool,
@@ -45,18 +53,38 @@ pub(crate) fn offering<T: Send>(
     pool: &Pool,
     request: impl FnOnce() -> junctura::Result<T> + Send,
 ) -> PyResult<T> {
-    let wait = OfferWait {
-        pool: pool.clone(),
-        since: None,
-        is_reported: false,
-    };
-    WAIT.set(Some(wait));
-    let done = py.detach(request);
-    WAIT.set(None);
+    let done = watched(pool, WatchedCall::Offer, || py.detach(request));
     done.map_err(|error| match error.code() {
         Code::PoolFull => full(py, pool, &error),
         _ => raise(py, &error),
     })
+}
+
+/// Makes a call; its long wait is reported.
+pub(crate) fn watched<T>(pool: &Pool, call: WatchedCall, make: impl FnOnce() -> T) -> T {
+    let wait = WatchedWait {
+        pool: pool.clone(),
+        call,
+        since: None,
+        is_reported: false,
+    };
+    WAIT.set(Some(wait));
+    let made = make();
+    WAIT.set(None);
+    made
+}
+
+impl WatchedCall {
+    /// Returns the text of the warning; `None` if no such call waits, or an earlier server does not answer.
+    fn reasons(self, pool: &Pool) -> Option<String> {
+        let (waits, what) = match self {
+            Self::Offer => (waits_of_offers(pool), "offer"),
+            Self::Withdrawal => (waits_of_withdrawals(pool), "withdrawal"),
+        };
+        let waits = waits.ok().flatten()?;
+        let lines: Vec<&str> = waits.lines().map(str::trim).collect();
+        Some(format!("the {what} waits: {}", lines.join("; ")))
+    }
 }
 
 /// Returns the exception for a full pool, with what keeps most of the memory. Its advice is no retry if only a withdrawal can free memory.
@@ -77,7 +105,7 @@ fn full(py: Python<'_>, pool: &Pool, error: &Error) -> PyErr {
     raised
 }
 
-/// Reports the wait of this thread's offer, if it is due. The interpreter is not held.
+/// Reports the wait of this thread's call, if it is due. The interpreter is not held.
 ///
 /// # Errors
 /// The warning, if the program treats warnings as errors.
@@ -87,13 +115,12 @@ pub(crate) fn report_if_due() -> PyResult<()> {
         let since = *wait.since.get_or_insert_with(Instant::now);
         let is_due = !wait.is_reported && since.elapsed() >= PATIENCE;
         wait.is_reported |= is_due;
-        is_due.then(|| wait.pool.clone())
+        is_due.then(|| (wait.pool.clone(), wait.call))
     });
-    let Some(pool) = due.filter(may_report) else {
+    let Some((pool, call)) = due.filter(|(pool, _)| may_report(pool)) else {
         return Ok(());
     };
-    // Without an answer, as from an earlier server, there is nothing to report.
-    let Ok(Some(waits)) = waits_of_offers(&pool) else {
+    let Some(waits) = call.reasons(&pool) else {
         return Ok(());
     };
     let Some(_call) = EndingCall::begin_unattached() else {
@@ -102,30 +129,25 @@ pub(crate) fn report_if_due() -> PyResult<()> {
     Python::try_attach(|py| warn(py, &waits)).unwrap_or(Ok(()))
 }
 
-/// Reports what offers of a pool wait for, for a task of asyncio that waits.
+/// Reports what calls of a pool wait for, for a task of asyncio that waits.
 ///
 /// # Errors
 /// The warning, if the program treats warnings as errors.
-pub(crate) fn report(py: Python<'_>, pool: &Pool) -> PyResult<()> {
-    match py.detach(|| waits_of_offers(pool)) {
-        Ok(Some(waits)) if may_report(pool) => warn(py, &waits),
+pub(crate) fn report(py: Python<'_>, pool: &Pool, call: WatchedCall) -> PyResult<()> {
+    match py.detach(|| call.reasons(pool)) {
+        Some(waits) if may_report(pool) => warn(py, &waits),
         _ => Ok(()),
     }
 }
 
-/// Issues the `WaitWarning` for an offer that waits.
+/// Issues the `WaitWarning` for a call that waits.
 fn warn(py: Python<'_>, waits: &str) -> PyResult<()> {
     static CATEGORY: LazyValue<Py<PyAny>> = LazyValue::new();
     let category = CATEGORY.get_or_make(py, || {
         Ok(py.import("junctura.errors")?.getattr("WaitWarning")?.unbind())
     })?;
-    let message = CString::new(text(waits))?;
+    let message = CString::new(waits)?;
     PyErr::warn(py, category.bind(py), &message, 1)
-}
-
-fn text(waits: &str) -> String {
-    let lines: Vec<&str> = waits.lines().map(str::trim).collect();
-    format!("the offer waits: {}", lines.join("; "))
 }
 
 fn may_report(pool: &Pool) -> bool {

@@ -131,7 +131,12 @@ fn no_scheme(text: &str) -> String {
         _ => None,
     };
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-    format!("an address is unix:NAME, unix:/absolute/path.sock, unix:@NAME or tcp://HOST:PORT{meant}")
+    let empty = if text.is_empty() {
+        "it is empty (the option or the variable that names the pool has no value); "
+    } else {
+        ""
+    };
+    format!("{empty}an address is unix:NAME, unix:/absolute/path.sock, unix:@NAME or tcp://HOST:PORT{meant}")
 }
 
 #[cfg(test)]

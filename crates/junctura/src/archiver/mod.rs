@@ -15,6 +15,7 @@ mod refused;
 mod sample;
 mod schemas;
 mod thread;
+mod writing;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,8 +23,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use junctura_model::{Code, Error, Result, Schema, with_given};
-use junctura_store::{Flushed, Snapshot, Store, StoreWriter};
+use junctura_model::{Code, Error, Result};
+use junctura_store::{Flushed, Store, StoreWriter};
 
 use self::gathering::GatheredBundles;
 use self::refused::{RefusedObjects, is_of_array, is_of_objects};
@@ -428,7 +429,7 @@ impl Archiver {
     fn archive_one(&mut self, object: Object, told: &mut Told<'_>) -> Result<()> {
         let (object, whole) = WholeArray::gather(&self.pool, object);
         let outcome = whole.map_err(|error| (is_of_array(&error), error)).and_then(|whole| {
-            let commit = self.write(&object, whole.as_ref(), told)?;
+            let commit = self.write_at_last(&object, whole.as_ref(), told)?;
             Ok((commit, whole.map_or(object.len(), |whole| whole.bytes().len()) as u64))
         });
         match outcome {
@@ -464,52 +465,6 @@ impl Archiver {
         self.held.push(held);
     }
 
-    /// Writes an object; returns the commit with which the store has it already, if any. An error is returned with
-    /// whether only this object causes it.
-    fn write(
-        &mut self,
-        object: &Object,
-        whole: Option<&WholeArray>,
-        told: &mut Told<'_>,
-    ) -> std::result::Result<Option<u64>, (bool, Error)> {
-        let schema = self.agree(object.schema()).map_err(|error| (true, error))?;
-        let of_objects = |error: Error| (is_of_objects(&error), error);
-        if object.redelivered() {
-            let snapshot = self.store.snapshot().map_err(|error| (false, error))?;
-            let commit = earlier_commit(&snapshot, object).map_err(of_objects)?;
-            if commit.is_some() {
-                return Ok(commit);
-            }
-        }
-        let mut written = write(&mut self.writer, schema, object, whole);
-        if let Err(error) = &written
-            && error.code() == Code::LimitExceeded
-            && self.writer.pending() > 0
-        {
-            // One flush has no more room; the next one may.
-            self.flush(told).map_err(|error| (false, error))?;
-            written = write(&mut self.writer, schema, object, whole);
-        }
-        written.map(|()| None).map_err(of_objects)
-    }
-
-    /// Returns the number of the object's schema in the store, if the store can read its records as they are. Pool and
-    /// store must define the schema alike.
-    fn agree(&mut self, schema: &Arc<Schema>) -> Result<Option<usize>> {
-        if let Some(agreed) = self.agreed.iter().find(|agreed| agreed.name == schema.name()) {
-            return Ok(agreed.number);
-        }
-        let ours = schemas::agreed(&self.pool, &self.store, schema, &self.location())?;
-        let reads_records = ours.attributes() == schema.attributes();
-        let mut schemas = self.store.schemas().iter();
-        let number = schemas.position(|ours| reads_records && ours.name() == schema.name());
-        self.agreed.push(AgreedSchema {
-            name: schema.name().to_owned(),
-            number,
-        });
-        Ok(number)
-    }
-
     /// Flushes the objects held, reports them as archived, and releases them. A failing disk is retried, unless the
     /// archiver is to stop; durable offers are notified.
     fn flush(&mut self, told: &mut Told<'_>) -> Result<()> {
@@ -524,7 +479,7 @@ impl Archiver {
                 Err(error) => error,
             };
             if !is_told {
-                self.complain(&error, told)?;
+                self.complain(None, &error, told)?;
             }
             is_told = true;
             let is_final = !self.writer.flush_is_known() || error.code() == Code::Expired;
@@ -591,10 +546,12 @@ impl Archiver {
         Ok(())
     }
 
-    fn complain(&self, error: &Error, told: &mut Told<'_>) -> Result<()> {
-        let objects = self.held.len() as u64;
+    /// Reports that the disk fails, to durable offers of the objects held and of the next one, too.
+    fn complain(&self, next: Option<&Object>, error: &Error, told: &mut Told<'_>) -> Result<()> {
+        let objects = self.held.iter().map(|held| &held.object).chain(next);
+        let sequences: Vec<u64> = objects.map(sequence).collect();
+        let objects = sequences.len() as u64;
         told(&ArchiverEvent::Refused { objects, error })?;
-        let sequences: Vec<u64> = self.held.iter().map(|held| sequence(&held.object)).collect();
         self.requirement.not_archived(&sequences, &error.to_string()).map(drop)
     }
 
@@ -692,28 +649,6 @@ impl Archiver {
     }
 }
 
-/// Writes the record as it is, if the store has `schema`. An array is assembled to one object with other attributes.
-fn write(writer: &mut StoreWriter, schema: Option<usize>, object: &Object, whole: Option<&WholeArray>) -> Result<()> {
-    let version = object.version();
-    if let (Some(schema), None) = (schema, whole) {
-        return writer.archive_record(schema, object.record(), object.payload(), Some(version));
-    }
-    let payload = whole.map_or(object.payload(), WholeArray::bytes);
-    let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
-    let schema = object.schema();
-    with_given(schema, object.attributes().chain(more), |given| {
-        writer.archive_version(schema.name(), given.iter().copied(), payload, version)
-    })
-}
-
-/// Returns the commit with which another archiver has flushed the object, before it crashed without reporting that.
-fn earlier_commit(snapshot: &Snapshot, object: &Object) -> Result<Option<u64>> {
-    let schema = object.schema();
-    with_given(schema, object.attributes(), |given| {
-        snapshot.commit_of_version(schema.name(), given.iter().copied(), object.version())
-    })
-}
-
 fn location_of<'a>(store: &Store, options: &'a ArchiverOptions) -> Cow<'a, str> {
     let given = options.location.as_deref().map(Cow::Borrowed);
     given.unwrap_or_else(|| store.uri("").into())
@@ -780,6 +715,40 @@ mod tests {
         assert_eq!((archiver.counts().archived, archiver.counts().failed, told), (0, 9, 9));
         assert_eq!(objects(&store), 0);
         assert_eq!(archiver.pool.retract("archive").unwrap(), 9);
+    }
+
+    #[test]
+    fn a_disk_that_fails_while_an_object_is_written_is_retried() {
+        let folder = tempfile::tempdir().unwrap();
+        let (place, data) = (folder.path().join("archive"), folder.path().join("archive/data"));
+        let pool = Pool::builder().schema("free").open().unwrap();
+        let schemas = pool.schemas().unwrap();
+        let layout = junctura_store::StoreLayout::default();
+        let store = Store::create_url(&place.display().to_string(), &schemas, &layout).unwrap();
+        // Large payloads are written at once, before any flush.
+        for name in ["a", "b"] {
+            pool.offer([("name", name)], &vec![1; 4 << 20]).unwrap();
+        }
+        let options = ArchiverOptions {
+            until_live: true,
+            ..ArchiverOptions::default()
+        };
+        let mut archiver = Archiver::new(&pool, &store, "", &options).unwrap();
+        _ = std::fs::remove_dir_all(&data);
+        std::fs::write(&data, b"a file where the folder was").unwrap();
+        let mut refused = Vec::new();
+        archiver
+            .run(&mut |event| {
+                if let ArchiverEvent::Refused { objects, error } = event {
+                    refused.push((*objects, error.code()));
+                    std::fs::remove_file(&data).unwrap();
+                    std::fs::create_dir(&data).unwrap();
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((refused, archiver.counts().archived), (vec![(1, Code::Io)], 2));
+        assert_eq!(objects(&store), 2);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use junctura_model::schema::is_name;
 use junctura_model::{Code, Error, Result, Schema, nearest};
 
 /// All schemas, by number.
@@ -126,11 +127,10 @@ impl PoolSchemas {
             error.cause(),
             own.name()
         );
-        let open = self
-            .all()
-            .iter()
-            .find(|schema| schema.is_open() && schema.name() != own.name());
-        if let Some(open) = open.filter(|_| error.code() == Code::SchemaMismatch) {
+        // An open schema refuses no attribute but one whose name no schema accepts.
+        let may_help = error.code() == Code::SchemaMismatch && !own.is_open() && is_name(error.subject());
+        let open = self.all().iter().find(|schema| schema.is_open());
+        if let Some(open) = open.filter(|_| may_help) {
             cause.extend(["; with schema ", open.name(), " any attributes may be given"]);
         }
         error.because(cause)

@@ -40,10 +40,22 @@ pub fn full_memory(pool: &Pool) -> Result<Option<FullMemory>> {
 /// # Errors
 /// Those of the requests to the server.
 pub fn waits_of_offers(pool: &Pool) -> Result<Option<String>> {
+    waits_of(pool, &["offer", "lease", "bundle"])
+}
+
+/// Returns what the withdrawals of a pool's own client wait for, as [`waits_of_offers`].
+///
+/// # Errors
+/// Those of the requests to the server.
+pub fn waits_of_withdrawals(pool: &Pool) -> Result<Option<String>> {
+    waits_of(pool, &["withdraw"])
+}
+
+fn waits_of(pool: &Pool, kinds: &[&str]) -> Result<Option<String>> {
     let client = pool.client()?;
     let all = WaitGraph::new(pool.reasons().waits(WAITS_MAX)?);
-    let is_offer = |request: &&WaitingRequest| ["offer", "lease", "bundle"].contains(&request.kind.as_str());
-    let own: Vec<&WaitingRequest> = all.waits_of(client).filter(is_offer).collect();
+    let is_one = |request: &&WaitingRequest| kinds.contains(&request.kind.as_str());
+    let own: Vec<&WaitingRequest> = all.waits_of(client).filter(is_one).collect();
     let Some(first) = own.first() else {
         return Ok(None);
     };

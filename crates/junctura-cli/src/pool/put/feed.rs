@@ -9,8 +9,9 @@ use junctura_model::SameKey;
 use junctura_model::command::shell_word;
 
 use super::files::{FilePayload, FileTarget, InputPosition};
-use super::patience::WaitReport;
 use super::tally::{OfferOrigin, PutTally};
+use crate::pool::explain::own::waits_of_offers;
+use crate::pool::patience::WaitReport;
 
 /// Objects on their way.
 pub(super) struct OfferFeed<'a> {
@@ -65,7 +66,7 @@ impl<'a> OfferFeed<'a> {
             acknowledged: 0,
             not_wanted: 0,
             tally,
-            waits: WaitReport::new(pool),
+            waits: WaitReport::new(pool, "put", waits_of_offers),
         })
     }
 

@@ -11,7 +11,6 @@ mod grib;
 mod header;
 mod input;
 mod messages;
-mod patience;
 pub(crate) mod tally;
 
 use std::time::Duration;
@@ -20,6 +19,7 @@ use clap::Args;
 use junctura::{Bundle, Code, Error, Pool, Result, Retention};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
+use serde_json::Value;
 
 use crate::pool::bundle::TermsArguments;
 use crate::url::{PoolArguments, open_noted};
@@ -105,7 +105,30 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
     feed.retain(arguments.retention.clone());
     feed.if_wanted(arguments.if_wanted);
     let outcome = arguments.files.read(&mut feed, &interrupt);
-    feed.finish(outcome, arguments.ending())
+    feed.finish(outcome, arguments.ending())?;
+    arguments
+        .retention
+        .as_ref()
+        .map_or(Ok(()), |retention| kept_by_its_readers(&pool, retention))
+}
+
+/// Fails if a requirement that objects are retained for is broken: they were removed at once, and are lost for its reader.
+fn kept_by_its_readers(pool: &Pool, retention: &Retention) -> Result<()> {
+    let Retention::ReleasedBy(names) = retention else {
+        return Ok(());
+    };
+    // A token may have no right to read the counters.
+    let Ok(stat) = pool.stat() else { return Ok(()) };
+    let stat: Value = serde_json::from_str(&stat).unwrap_or_default();
+    let is_broken = |one: &&Value| one["broken"] == true && names.iter().any(|name| one["name"] == name);
+    let named = stat["named_requirements"].as_array();
+    let Some(broken) = named.into_iter().flatten().find(is_broken) else {
+        return Ok(());
+    };
+    let name = broken["name"].as_str().unwrap_or_default();
+    let cause = "it is broken: its readers released nothing while the pool was full. Objects that only it retains are removed \
+                 at once, and are lost for it; start its reader, which makes it whole";
+    Err(Error::new(Code::Gone, format!("requirement {name}"), cause))
 }
 
 impl PutArguments {
