@@ -454,8 +454,14 @@ fn a_range_of_another_language_gets_the_right_form() {
         ("param not in t", "; all other values are written name!=a/b"),
         ("param like \"t\"", "; a pattern is written name~\"a.*\""),
         ("step between 0", "; a range is written step=0/to/6"),
-        ("0<=step<6", "; a comparison has one bound: write two, such as t>=0,t<10"),
-        ("(step>0<6)", "; a comparison has one bound: write two, such as t>=0,t<10"),
+        (
+            "0<=step<6",
+            "; a comparison has one bound: write two, such as t>=0,t<10",
+        ),
+        (
+            "(step>0<6)",
+            "; a comparison has one bound: write two, such as t>=0,t<10",
+        ),
         ("param=t & step=6", "; conditions are joined by `,` or `and`"),
         ("param=t || step=6", "; alternatives are joined by `or`"),
         ("param=t; step=6", "; conditions are joined by `,`"),

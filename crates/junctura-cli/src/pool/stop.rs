@@ -82,7 +82,9 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>, limit: Option<Durati
                 format!("after {limit:?} the server ends, and they are lost; ")
             });
             let url = pool.url();
-            say!("junctura: {url} drains until {left}; {end}readers can still connect; --now ends it at once, and they are lost");
+            say!(
+                "junctura: {url} drains until {left}; {end}readers can still connect; --now ends it at once, and they are lost"
+            );
             reported = left;
         }
     }

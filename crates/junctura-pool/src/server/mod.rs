@@ -266,7 +266,9 @@ impl Server {
     /// # Errors
     /// `Io` when the system refuses a resource that every server needs.
     pub fn run(mut self) -> Result<()> {
+        tracing::info!(address = %self.address(), incarnation = self.incarnation(), "serving");
         let ended = self.serve_until_the_end();
+        tracing::info!(address = %self.address(), "ending");
         if ended.is_ok() {
             let left = tell_undelivered(&mut self.core, &mut self.world);
             if left > 0 {
@@ -440,6 +442,7 @@ impl Server {
 
     fn drain(&mut self) {
         let (now, timeout) = (self.now(), self.options.drain_timeout);
+        tracing::info!("draining");
         self.core.drain(now, Some(timeout), &mut self.world);
         if self.core.ending().is_none() {
             tracing::warn!(?timeout, "draining: consumers have yet to receive objects");
@@ -520,6 +523,9 @@ impl Server {
     fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
         let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
         let visits = hello.visits;
+        // Commands that only look at a pool come and go.
+        let peer = (!visits && tracing::enabled!(tracing::Level::INFO))
+            .then(|| (hello.name.to_string(), hello.host.to_string(), hello.pid));
         // Before the client is welcome: this process may be able to open no more descriptors.
         let rings = match ring_bytes
             .map(|bytes| ConnectionRings::create(bytes as usize))
@@ -531,6 +537,9 @@ impl Server {
         self.core
             .request(now, client, number, &Request::Hello(hello), &mut self.world);
         if self.core.has_joined(client) {
+            if let Some((name, host, pid)) = peer {
+                tracing::info!(client, name, host, pid, "a client has connected");
+            }
             self.newcomers.remove(client);
             if let Some(connection) = self.world.connections.get_mut(&client).filter(|_| visits) {
                 connection.turn.role = ClientRole::Visitor;
@@ -560,6 +569,9 @@ impl Server {
     fn lost(&mut self, client: u32, reason: &str) {
         self.newcomers.remove(client);
         if let Some(connection) = self.world.connections.remove(&client) {
+            if self.core.has_joined(client) {
+                tell_of_the_end(&connection, client, reason);
+            }
             self.forget(connection);
             let farewell = FarewellState::None(reason.to_owned());
             let leaving = LeavingClient { client, farewell };
@@ -629,6 +641,7 @@ impl Server {
             Ok(_) if connection.is_finished() => {
                 self.newcomers.remove(client);
                 if let Some(connection) = self.world.connections.remove(&client) {
+                    tell_of_the_end(&connection, client, "it has left");
                     self.forget(connection);
                 }
             }
@@ -674,6 +687,13 @@ fn pause(time: Duration) {
 /// Returns the error of a system call.
 fn io(doing: &str, errno: rustix::io::Errno) -> Error {
     Error::new(Code::Io, "server", format!("{doing}: {errno}"))
+}
+
+/// Logs the end of a connection; not of one that only looks at the pool.
+fn tell_of_the_end(connection: &ClientConnection, client: u32, reason: &str) {
+    if !matches!(connection.turn.role, ClientRole::Visitor) {
+        tracing::info!(client, reason, "a client has disconnected");
+    }
 }
 
 #[cfg(test)]
