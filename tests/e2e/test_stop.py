@@ -82,7 +82,7 @@ def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) 
     assert server.end()[0] == 0
 
 
-def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
+def test_a_stop_names_what_it_waits_for(bare: Shell, tmp_path: Path) -> None:
     server = bare.serve()
     bare.run("pool", "require", "name=a", "--name", "workers", "--group")
     bare.run("pool", "require", "name=a", "--name", "viewer")
@@ -92,7 +92,9 @@ def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
     assert "drains until consumers have received 2 objects: " in said
     assert "1 for group workers (it has no members)" in said
     assert "1 for requirement viewer (no client reads it)" in said
-    assert said.endswith("; readers can still connect; --now ends it at once, and they are lost")
+    assert said.endswith("(or --group) receives them; --now ends it at once, and they are lost")
+    bare.run("get", "--all", "--requirement", "viewer", "-o", f"{tmp_path}/saved/")
+    assert [file.read_bytes() for file in (tmp_path / "saved").iterdir()] == [b"payload"]
     bare.run("pool", "stop", "--now")
     assert stop.end()[0] == 4
     assert server.end()[0] == 0

@@ -83,7 +83,7 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>, limit: Option<Durati
             });
             let url = pool.url();
             say!(
-                "junctura: {url} drains until {left}; {end}readers can still connect; --now ends it at once, and they are lost"
+                "junctura: {url} drains until {left}; {end}`junctura get --all --requirement NAME` (or --group) receives them; --now ends it at once, and they are lost"
             );
             reported = left;
         }

@@ -21,6 +21,7 @@ const EXAMPLES: &str = "Examples:
   junctura get --all param=t/u/v 'levelist>=500' -o winds.grib     all that match, in one file
   junctura get --all param=t -o fields/ --template '{step}/{number}{ext}'
   junctura get --all --group products -o fields/                   a share of the objects that a group is owed
+  junctura get --all --requirement archive -o fields/              what a requirement is owed
   junctura get name=plume --wait > plume.png                       wait until it exists
   junctura get --all param=msl --count 50 --timeout 10m -o -       existing objects, then new ones
   junctura get --follow param=t -o fields/                         existing objects, then all new ones, until Ctrl-C
@@ -71,6 +72,9 @@ pub(crate) struct GetArguments {
     /// written; objects of a member that crashes are redelivered
     #[arg(long, value_name = "NAME", conflicts_with = "sort")]
     group: Option<String>,
+    /// Receive the objects that this requirement is owed, as its reader. An object is released when it is written
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["selectors", "sort", "group"])]
+    requirement: Option<String>,
     #[command(flatten)]
     into: IntoArguments,
     /// Wait until an object matches, also for the server of the pool; at most --timeout
@@ -111,6 +115,7 @@ impl GetArguments {
                 ("--count", self.count.is_some()),
                 ("--sort", self.sort.is_some()),
                 ("--group", self.group.is_some()),
+                ("--requirement", self.requirement.is_some()),
             ];
             if let Some((name, _)) = of_many.iter().find(|(_, given)| *given) {
                 return wrong(name, "it needs --all or --follow");
@@ -187,16 +192,18 @@ impl GetArguments {
         let options = FollowOptions {
             until_live: !self.follow && self.count.is_none(),
             order_by: self.sort.clone(),
+            requirement: self.requirement.clone(),
             ..FollowOptions::default()
         };
-        let joins = self.selectors.is_empty();
+        let joins = self.selectors.is_empty() && self.requirement.is_none();
         let options = FollowOptions {
             group: self.group.as_deref().filter(|_| !joins).map(Into::into),
             join: self.group.clone().filter(|_| joins),
             ..options
         };
         let mut follow = about_selector(pool.follow_with(&selector, options), &selector)?;
-        if self.group.is_some() {
+        let is_shared = self.group.is_some() || self.requirement.is_some();
+        if is_shared {
             taker.leave_to_others();
         }
         while self.count.is_none_or(|count| taker.objects() < count) {
@@ -233,8 +240,8 @@ impl GetArguments {
                 None => break,
             }
         }
-        // The other members of the group may have received everything.
-        let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
+        // The other members of the group may have received everything, and a requirement may be owed nothing.
+        let is_enough = self.follow || self.count == Some(0) || is_shared;
         if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
             let why = why_nothing(pool, &selector, "`junctura ls --tree` shows what the pool has");
             return Err(Error::new(Code::NotFound, selector, format!("nothing matches; {why}")));
