@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -513,3 +514,24 @@ def test_a_full_pool_without_requirements_names_what_keeps_it(
     )
     assert "\n  for example {space=default}{}{name=n0}, offered by model (pid N)\n" in text
     assert "`junctura pool withdraw-all SELECTOR` frees it; offers with a retention, such as released:1" in text
+
+
+def test_who_holds_much_memory_is_named_beside_a_requirement(bare: Shell) -> None:
+    bare.serve("--schema", "free", "--budget", "4MiB")
+    bare.run("pool", "require", "*", "--name", "archive")
+    with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock", name="holder") as pool:
+        for name in "abc":
+            pool.offer(bytes(1 << 20), name=name, retention="released:1")
+        held = [pool.demand(name=name) for name in "abc"]
+        put = bare.start("put", "-", "--set", "name=d", stdin=subprocess.PIPE)
+        put.write(bytes(2 << 20))
+        assert put.popen.stdin is not None
+        put.popen.stdin.close()
+        put.popen.stdin = None
+        assert put.said().startswith("junctura: put waits: memory is full")
+        assert put.said().startswith("  requirement archive: owed 3 objects, 3.0 MiB")
+        assert re.match(r"  holder \(pid \d+\) holds 3 objects, 3.0 MiB, until it releases them", put.said())
+        for obj in held:
+            obj.release()
+        bare.run("pool", "retract", "archive")
+    assert put.end()[0] == 0

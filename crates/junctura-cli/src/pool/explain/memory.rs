@@ -1,6 +1,6 @@
 //! The keepers of memory, as text and as JSON.
 
-use junctura::reasons::{ExplainedObject, KeptSum, MemoryKeepers};
+use junctura::reasons::{ExplainedObject, KeptByClient, KeptSum, MemoryKeepers};
 use junctura::{Code, Error, Pool, Result};
 use junctura_terminal::output::StandardOutput;
 use junctura_terminal::size;
@@ -35,7 +35,7 @@ pub(super) fn causes(pool: &Pool) -> Result<Vec<String>> {
 
 /// Returns the lines of [`write_causes`] for these keepers.
 pub(super) fn causes_of(pool: &Pool, keepers: &MemoryKeepers) -> Result<Vec<String>> {
-    let Some(most) = keepers.sums.iter().max_by_key(|sum| sum.alone_bytes) else {
+    let Some(most) = keepers.sums.iter().max_by_key(|sum| (sum.alone_bytes, sum.bytes)) else {
         return Ok(Vec::new());
     };
     let memory = keepers.memory;
@@ -46,7 +46,11 @@ pub(super) fn causes_of(pool: &Pool, keepers: &MemoryKeepers) -> Result<Vec<Stri
         "most memory is kept by objects {}: {}, {}{budget}",
         kept_words(most),
         words::count(most.objects, "object"),
-        size::bytes(most.alone_bytes)
+        size::bytes(if most.alone_bytes == 0 {
+            most.bytes
+        } else {
+            most.alone_bytes
+        })
     )];
     // An object whose reason is another one may be among the first.
     let first = pool.reasons().explain_selector("")?.objects;
@@ -62,7 +66,53 @@ pub(super) fn causes_of(pool: &Pool, keepers: &MemoryKeepers) -> Result<Vec<Stri
     }
     let remedy = format!("  {}; `junctura explain --memory` shows all", remedy(most));
     causes.push(complete_message(&remedy));
+    causes.extend(other_causes(keepers, most));
     Ok(causes)
+}
+
+/// Returns a line for each client that holds objects of a tenth of the memory or more: no broken requirement frees these.
+pub(super) fn holders(keepers: &MemoryKeepers) -> Vec<String> {
+    let budget = keepers.memory.map_or(0, |memory| memory.budget_bytes);
+    let holds_much = keepers
+        .clients
+        .iter()
+        .filter(|one| one.held_bytes > 0 && one.held_bytes >= budget / 10);
+    let line = |one: &KeptByClient| {
+        format!(
+            "{} holds {}, {}, until it releases them",
+            words::client(&one.client),
+            words::count(one.held, "object"),
+            size::bytes(one.held_bytes)
+        )
+    };
+    holds_much.map(line).collect()
+}
+
+/// Returns a line for each other reason that keeps a tenth of the memory or more: it remains when the first one ends.
+fn other_causes(keepers: &MemoryKeepers, most: &KeptSum) -> Vec<String> {
+    let is_much = |sum: &&KeptSum| sum.because != most.because && sum.bytes >= most.bytes.max(10) / 10;
+    let line = |sum: &KeptSum| {
+        let who = match sum.because.as_str() {
+            "held" => keepers
+                .clients
+                .iter()
+                .max_by_key(|one| one.held_bytes)
+                .map(|one| format!("; most by {}", words::client(&one.client))),
+            "owed" => keepers
+                .requirements
+                .first()
+                .map(|one| format!("; {}", words::requirement(one))),
+            _ => None,
+        };
+        format!(
+            "  also kept by objects {}: {}, {}{}",
+            kept_words(sum),
+            words::count(sum.objects, "object"),
+            size::bytes(sum.bytes),
+            who.unwrap_or_default()
+        )
+    };
+    keepers.sums.iter().filter(is_much).map(line).collect()
 }
 
 fn kept_words(sum: &KeptSum) -> &str {

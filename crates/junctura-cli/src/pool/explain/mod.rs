@@ -123,6 +123,10 @@ impl ExplainArguments {
             waits::write(&all, &shown, out)?;
             if waits::lacks_memory(&shown) {
                 memory::write_causes(pool, out)?;
+            } else if waits::is_full(&shown) {
+                for holder in memory::holders(&pool.reasons().keepers()?) {
+                    writeln!(out, "{holder}")?;
+                }
             }
         }
         if shown.is_empty() {

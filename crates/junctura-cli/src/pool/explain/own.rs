@@ -66,6 +66,8 @@ fn waits_of(pool: &Pool, kinds: &[&str]) -> Result<Option<String>> {
     lines.extend(first.on.iter().map(words::reference));
     if waits::lacks_memory(&own) {
         lines.extend(memory::causes(pool)?);
+    } else if waits::is_full(&own) {
+        lines.extend(memory::holders(&pool.reasons().keepers()?));
     }
     Ok(Some(lines.join("\n  ")))
 }

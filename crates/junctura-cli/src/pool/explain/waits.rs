@@ -23,6 +23,11 @@ pub(super) fn write(all: &WaitGraph, shown: &[&WaitingRequest], out: &mut Standa
     Ok(())
 }
 
+/// Returns whether a request waits for memory.
+pub(super) fn is_full(shown: &[&WaitingRequest]) -> bool {
+    shown.iter().any(|request| request.because == "memory")
+}
+
 /// Returns whether a request waits for memory that no requirement, bundle or client is named to keep.
 pub(super) fn lacks_memory(shown: &[&WaitingRequest]) -> bool {
     let mut waits = shown.iter();
