@@ -121,11 +121,11 @@ fn kept_by_its_readers(pool: &Pool, retention: &Retention) -> Result<()> {
     let Ok(stat) = pool.stat() else { return Ok(()) };
     let stat: Value = serde_json::from_str(&stat).unwrap_or_default();
     let is_broken = |one: &&Value| one["broken"] == true && names.iter().any(|name| one["name"] == name);
-    let named = stat["named_requirements"].as_array();
-    let Some(broken) = named.into_iter().flatten().find(is_broken) else {
+    let all = stat["named_requirements"].as_array();
+    let Some(found) = all.into_iter().flatten().find(is_broken) else {
         return Ok(());
     };
-    let name = broken["name"].as_str().unwrap_or_default();
+    let name = found["name"].as_str().unwrap_or_default();
     let cause = "it is broken: its readers released nothing while the pool was full. Objects that only it retains are removed \
                  at once, and are lost for it; start its reader, which makes it whole";
     Err(Error::new(Code::Gone, format!("requirement {name}"), cause))
