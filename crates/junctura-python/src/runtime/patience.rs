@@ -69,9 +69,9 @@ pub(crate) fn watched<T>(pool: &Pool, call: WatchedCall, make: impl FnOnce() -> 
         is_reported: false,
     };
     WAIT.set(Some(wait));
-    let made = make();
+    let answer = make();
     WAIT.set(None);
-    made
+    answer
 }
 
 impl WatchedCall {
