@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    Listed: TypeAlias = _native.Described | _native.Object
+    Listed: TypeAlias = _native.Described | _native.Object | _native.Stored
 
 # Maximum number of missing values of all columns: objects may have individual attribute names.
 _MISSING_MAX = 1 << 27
@@ -93,7 +93,7 @@ class _Columns:
                     continue
                 self._add(at, name, value, kinds.get(name, "string"))
             self.ours["key"].append(one.key)
-            self.ours["version"].append(str(one.version))
+            self.ours["version"].append(None if one.version is None else str(one.version))
             self.ours["nbytes"].append(getattr(one, "nbytes", None))
             self.ours["schema"].append(schema.name)
         count = len(self.ours["key"])
@@ -137,8 +137,8 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
 
     Parameters
     ----------
-    objects : iterable of Entry, Described or Object
-        For example the result of `Pool.list`.
+    objects : iterable of Entry, Described, Object or Stored
+        For example the result of `Pool.list` or `Store.list`.
     attributes : iterable of str, optional
         The attributes that become columns; by default all.
 
