@@ -137,13 +137,34 @@ def test_variables_share_a_coordinate_or_have_their_own(cube: Any) -> None:
         for name in ("a", "b")
     ]
     for _, about in objects:
-        about["filter"] = about["name"].upper()
+        about["filter"] = str(about["name"]).upper()
     data = cube(objects)
     np.testing.assert_array_equal(data.frames.values, range(4))
     np.testing.assert_array_equal(data.a_temperature.values, range(4))
     np.testing.assert_array_equal(data.b_temperature.values, [0, -1, -2, -3])
     assert "temperature" not in data.coords
     assert (data.a.attrs["filter"], data.b.attrs["filter"]) == ("A", "B")
+
+
+def test_coordinates_are_in_memory_beside_chunks() -> None:
+    objects = [(image(hour), {"start": start, "frames": hour}) for hour, start in enumerate(STARTS)]
+    with junctura.Pool(schema=junctura.Schema.from_yaml(SCHEMA)) as pool:
+        for data, about in objects:
+            pool.offer(data, about)
+        lazy = junctura.dask.from_selector("", pool=pool, as_="xarray")
+        assert lazy["data"].chunks == ((1,) * 4, (2,), (2,)) and lazy.frames.chunks is None
+        assert lazy["data"].sel(start=lazy.start[lazy.frames == 2]).values.tolist() == [[[2, 2], [2, 2]]]
+
+
+def test_attributes_of_records_do_not_make_valid_times() -> None:
+    schema = SCHEMA.replace("start, level]", "step]").replace("{type: integer, default: 0}", "{type: integer}")
+    schema += "  step: {type: step}\n  time: {type: timestamp}\n"
+    store = junctura.Store.create(f"memory:{next(NAMES)}", schema=junctura.Schema.from_yaml(schema))
+    with store:
+        for step, start in enumerate(STARTS):
+            store.archive(image(), step=step, time=start)
+    data = store.list().to_xarray()
+    assert data.time.dims == ("step",) and "valid_time" not in data.coords
 
 
 def test_a_name_in_use_gets_an_underscore(cube: Any) -> None:

@@ -69,7 +69,7 @@ def opened(way: str, arrays: dict[int, Any], schema: str = SCHEMA, **options: An
     if way == "dask of a store":
         data = junctura.dask.from_selector("", store=store, as_="xarray")
         # A store in memory is there as long as it is open.
-        data.set_close(lambda: len(store.list()))
+        data.set_close(lambda: print(store, end=""))
         return data
     given = store if way == "open_dataset" else store.list()
     return xarray.open_dataset(given, engine="junctura", **options)

@@ -283,7 +283,8 @@ class CubeBuilder:
         attrs: dict[str, Any],
     ) -> None:
         """Adds the attributes outside the key, and what arrays say about coordinates that the catalogue has."""
-        taken = {*coords, *self.axes, *(dim for variable in variables.values() for dim in variable.dims), *variables}
+        dims = {str(dim) for variable in variables.values() for dim in variable.dims}
+        taken = {*coords, *self.axes, *dims, *variables}
         scalars = {name for one in known.values() for name in one.of_ignored}
         found = described(self.schema, self._column, tables, taken, scalars)
         labelled = {name for one in known.values() for name in one.attrs}
@@ -305,7 +306,7 @@ class CubeBuilder:
 
     def _add_valid_time(self, coords: dict[str, Any]) -> None:
         # Monthly means of forecasts have a month instead of the step.
-        is_by_step = {"time", "step"} <= coords.keys() and "fcmonth" not in self.axes
+        is_by_step = {"time", "step"} <= coords.keys() & self.axes.keys() and "fcmonth" not in self.axes
         if is_by_step and (seconds := self.axes["step"].seconds) is not None:
             base, step = coords["time"], coords["step"]
             if base.dtype.kind == "M":
