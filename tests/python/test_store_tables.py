@@ -93,6 +93,58 @@ def test_a_data_frame(tmp_path: Path) -> None:
     assert frame["_length"].sum() == frame.shape[0] * 3
 
 
+TIMES = """
+name: times
+key: {dataset: [run], collocation: [], element: [taken]}
+attributes:
+  run: {type: string, default: r}
+  taken: {type: timestamp}
+  ended: {type: timestamp}
+  exposure: {type: duration}
+  day: {type: date}
+  gain: {type: decimal}
+"""
+
+
+@pytest.mark.parametrize("fraction", ["", ".5", ".123456789"])
+def test_times_are_times_in_both_tables(tmp_path: Path, fraction: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    with junctura.Store.create(tmp_path / "store", schema=junctura.Schema.from_yaml(TIMES)) as store:
+        for hour in range(3):
+            about = {"exposure": f"{hour}ms", "ended": f"1600-01-01T0{hour}:00:00Z"} if hour else {}
+            store.archive(b"", taken=f"2026-11-20T0{hour}:00:00{fraction}Z", day="2026-11-20", gain="0.5", **about)
+    listing = store.list()
+    of_listing, of_objects = listing.to_pandas(), junctura.to_pandas(listing)
+    unit = "ns" if len(fraction) > 7 else "us"
+    for frame in (of_listing, of_objects):
+        assert str(frame["taken"].dtype) == f"datetime64[{unit}, UTC]"
+        expected = [pandas.Timestamp(f"2026-11-20T0{hour}:00:00{fraction}Z") for hour in range(3)]
+        assert frame["taken"].tolist() == expected
+        assert str(frame["ended"].dtype) == "datetime64[us, UTC]" and frame["ended"].isna().tolist() == [
+            True,
+            False,
+            False,
+        ]
+        assert frame["ended"][2].year == 1600 and frame["ended"][2].hour == 2
+        assert str(frame["exposure"].dtype) == "timedelta64[ns]"
+        assert frame["exposure"][2] == pandas.Timedelta("2ms") and frame["exposure"].isna().tolist() == [
+            True,
+            False,
+            False,
+        ]
+        assert str(frame["day"].dtype) == "datetime64[s]"
+    pandas.testing.assert_frame_equal(
+        of_listing[["taken", "ended", "exposure", "day", "gain"]],
+        of_objects[["taken", "ended", "exposure", "day", "gain"]],
+    )
+    table = junctura.to_arrow(listing)
+    assert table.schema.field("taken").type == arrow.timestamp(unit, "UTC")
+    assert table.schema.field("exposure").type == arrow.duration("ns") and table["exposure"].null_count == 1
+    # Others read the texts of the catalogue.
+    assert listing.to_arrow()["exposure"].to_pylist() == [None, "1ms", "2ms"]
+    assert store.list("taken=2026-11-21").to_pandas().empty
+
+
 def checkpointed(store: junctura.Store) -> list[str]:
     """The files of the newest checkpoint."""
     store.checkpoint()

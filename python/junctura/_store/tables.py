@@ -10,26 +10,24 @@ import decimal
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from junctura import _native
 from junctura._xarray.label_attributes import needed
 from junctura.errors import LimitExceeded
+from junctura.field import durations_of, moments_of
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    Listed: TypeAlias = _native.Described | _native.Object
+    Listed: TypeAlias = _native.Described | _native.Object | _native.Stored
 
 # Maximum number of missing values of all columns: objects may have individual attribute names.
 _MISSING_MAX = 1 << 27
 # Names of the columns that are not attributes.
 _OURS = ("key", "version", "nbytes", "schema")
-
-
-def _moment(text: str) -> datetime.datetime:
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    moment = datetime.datetime.fromisoformat(whole).replace(tzinfo=datetime.timezone.utc)
-    return moment.replace(microsecond=int(fraction[:6].ljust(6, "0"))) if fraction else moment
 
 
 def _date(text: str) -> datetime.date:
@@ -40,15 +38,36 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, (int, decimal.Decimal)) else value
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {"timestamp": _moment, "date": _date, "decimal": _number}
+_READERS: dict[str, Callable[[Any], Any]] = {"date": _date, "decimal": _number}
+# Types that are times of NumPy.
+_TIMES = ("timestamp", "duration")
 _PANDAS = {
     "integer": "Int64",
     "decimal": "Float64",
     "float": "Float64",
     "bool": "boolean",
     "date": "datetime64[s]",
-    "timestamp": "datetime64[us, UTC]",
 }
+
+
+def _times(kind: str, values: list[str | None]) -> npt.NDArray[Any]:
+    """Returns timestamps or durations; NaT where there is none.
+
+    Timestamps are in microseconds, or in nanoseconds if one has a fraction of a microsecond. Durations are in
+    nanoseconds, or in seconds if one is too long.
+    """
+    present = [value for value in values if value is not None]
+    found = moments_of(present) if kind == "timestamp" else durations_of(present)
+    if kind == "timestamp" and not (found != found.astype("datetime64[us]")).any():
+        found = found.astype("datetime64[us]")
+    times = np.full(len(values), "NaT", found.dtype)
+    times[[value is not None for value in values]] = found
+    return times
+
+
+def _series(module: Any, kind: str, times: npt.NDArray[Any]) -> Any:
+    series = module.Series(times)
+    return series.dt.tz_localize("UTC") if kind == "timestamp" else series
 
 
 class _Columns:
@@ -74,7 +93,7 @@ class _Columns:
                     continue
                 self._add(at, name, value, kinds.get(name, "string"))
             self.ours["key"].append(one.key)
-            self.ours["version"].append(str(one.version))
+            self.ours["version"].append(None if one.version is None else str(one.version))
             self.ours["nbytes"].append(getattr(one, "nbytes", None))
             self.ours["schema"].append(schema.name)
         count = len(self.ours["key"])
@@ -118,8 +137,8 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
 
     Parameters
     ----------
-    objects : iterable of Entry, Described or Object
-        For example the result of `Pool.list`.
+    objects : iterable of Entry, Described, Object or Stored
+        For example the result of `Pool.list` or `Store.list`.
     attributes : iterable of str, optional
         The attributes that become columns; by default all.
 
@@ -127,8 +146,9 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
     -------
     pandas.DataFrame
         The attributes of the key come first, in its order, then the others, then ``key``, ``version``, ``nbytes`` and
-        ``schema``. Integers, decimals, floats and bools are such columns, dates and timestamps are times, the rest
-        is text as `Object.attributes` gives it. Where an attribute is not given there is a missing value.
+        ``schema``. Integers, decimals, floats and bools are such columns. Dates are ``datetime64[s]``, timestamps
+        ``datetime64[us, UTC]``, or ``ns`` if one has a fraction of a microsecond; durations are ``timedelta64[ns]``.
+        The rest is text as `Object.attributes` gives it. Where an attribute is not given there is a missing value.
 
     Raises
     ------
@@ -152,6 +172,9 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
     module = needed("pandas", "pandas")
     columns = {}
     for name, kind, values in _Columns(objects, attributes).typed():
+        if kind in _TIMES:
+            columns[name] = _series(module, kind, _times(kind, values))
+            continue
         columns[name] = module.Series(values, dtype=_PANDAS.get(kind, "object" if "list" in kind else "str"))
     frame: pandas.DataFrame = module.DataFrame(columns)
     return frame
@@ -182,17 +205,17 @@ def to_arrow(objects: Iterable[Listed], attributes: Iterable[str] | None = None)
         "float": arrow.float64(),
         "bool": arrow.bool_(),
         "date": arrow.date32(),
-        "timestamp": arrow.timestamp("us", tz="UTC"),
     }
     names, arrays = [], []
     for name, kind, values in _Columns(objects, attributes).typed():
+        if kind in _TIMES:
+            times = arrow.array(_times(kind, values))
+            names.append(name)
+            arrays.append(times.cast(arrow.timestamp(times.type.unit, "UTC")) if kind == "timestamp" else times)
+            continue
         scalar = kind.removeprefix("list of ")
         # Items of lists of times stay texts.
-        of = (
-            types.get(scalar, arrow.string())
-            if scalar == kind or scalar not in ("date", "timestamp")
-            else arrow.string()
-        )
+        of = arrow.string() if scalar == "date" and scalar != kind else types.get(scalar, arrow.string())
         if scalar == "decimal" and scalar != kind:
             values = [None if one is None else [_number(item) for item in one] for one in values]
         names.append(name)
@@ -222,4 +245,21 @@ def listing_to_pandas(listing: _native.Listing) -> pandas.DataFrame:
         arrow.bool_(): module.BooleanDtype(),
     }
     frame: pandas.DataFrame = table.to_pandas(types_mapper=types.get, date_as_object=False)
+    for name, kind in _kinds(listing).items():
+        if name in frame.columns and kind == "date" and frame[name].dtype.kind == "M":
+            frame[name] = frame[name].astype(_PANDAS["date"])
+        elif name in frame.columns and kind in _TIMES:
+            column = frame[name].astype("category").cat
+            # Each value once, and NaT for rows without one.
+            times = _times(kind, [*map(str, column.categories), None])
+            frame[name] = _series(module, kind, times[column.codes.to_numpy()]).set_axis(frame.index)
     return frame
+
+
+def _kinds(listing: _native.Listing) -> dict[str, str]:
+    """Returns the types of the attributes that are declared, with one type, by the schemas of the objects."""
+    kinds: dict[str, str] = {}
+    for schema in listing._schemas:
+        for name, kind in schema.attributes.items():
+            kinds[name] = kind if kinds.get(name, kind) == kind else "string"
+    return kinds

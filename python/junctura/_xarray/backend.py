@@ -10,7 +10,9 @@ without reading any field except the first of each variable, for its grid.
 from __future__ import annotations
 
 import difflib
+import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -23,9 +25,11 @@ from xarray.core import indexing
 
 from junctura import _forks, field
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
-from junctura._xarray import label_attributes
+from junctura._xarray import alike_labels, label_attributes, label_container
+from junctura._xarray.alike_labels import KnownLabels
 from junctura._xarray.cube_axes import Column, CubeAxis, are_days, axis_of, base_times, members
 from junctura._xarray.derived_attributes import Following, following
+from junctura._xarray.described_attributes import CubeTable, described
 from junctura.errors import InvalidArgument, NotFound
 
 Array = npt.NDArray[Any]
@@ -38,6 +42,12 @@ _NAMED_MAX = 5
 # Attributes that determine the kind of grid of an object, without access to its payload.
 _FINGERPRINT = "md5GridSection"
 _OF_GRIDS = ("gridType", "points", _FINGERPRINT)
+# Attributes that state the labels of an array, without access to its payload.
+_OF_ARRAYS = ("dims", "dtype", "shape")
+# The value where no object is, by the kind of dtype.
+_NOTHING = {"f": np.nan, "c": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT"), "U": ""}
+# Maximum number of objects whose labels in the catalogue are compared when a dataset is opened.
+_COMPARED_MAX = 1000
 
 
 class Fields(BackendEntrypoint):
@@ -78,7 +88,7 @@ class Fields(BackendEntrypoint):
             A store, its folder or a URL `file:///...`; or the objects of a snapshot or listing, which are used as they
             are.
         drop_variables : str or iterable of str, optional
-            Variables to omit.
+            Variables and coordinates to omit. Arrays may differ in omitted coordinates.
         selector : str
             Selector of the fields.
         partial : bool
@@ -95,17 +105,20 @@ class Fields(BackendEntrypoint):
         NotFound
             Nothing matches, or combinations are missing.
         InvalidArgument
-            The fields do not form one cube per variable, on one grid: a more specific selector is needed. Or the key
-            has no such attribute.
+            The fields do not form one cube per variable, on one grid and in one unit, or arrays have different labels:
+            a more specific selector is needed. Or the key has no such attribute.
 
         """
         listing = _listed(filename_or_obj, selector)
         if not len(listing):
             raise NotFound(selector, "nothing that is there matches")
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        return CubeBuilder(listing, variable=variable).dataset(
-            dropped, partial, np.dtype(np.float32 if dtype is None else dtype)
-        )
+        kind = np.dtype(np.float32 if dtype is None else dtype)
+        dataset = CubeBuilder(listing, variable=variable).dataset(dropped, partial, kind)
+        if isinstance(filename_or_obj, Store):
+            # xarray would take the path, which a store outside folders does not have.
+            dataset.encoding["source"] = filename_or_obj.url
+        return dataset
 
 
 def _listed(given: Any, selector: str) -> Listing:
@@ -129,12 +142,14 @@ class _Grid(NamedTuple):
     octets: bytes = b""
     # The key of the first field.
     identity: Mapping[str, Any] | None = None
-    # For an array with labels: its array coordinates.
-    along: Mapping[str, Any] | None = None
+    # For an array: the labels that all arrays share.
+    known: KnownLabels | None = None
 
     @property
     def coords(self) -> dict[str, Any]:
-        return dict(self.along or {}) if self.where is None else self.where.layout.labelled()
+        if self.where is not None:
+            return self.where.layout.labelled()
+        return {} if self.known is None else self.known.along()
 
 
 class CubeBuilder:
@@ -225,10 +240,17 @@ class CubeBuilder:
         variables, coords, attrs = {}, self._coordinates(followed), self._constants()
         grids: dict[str, tuple[str, _Grid]] = {}
         levels: dict[str, field.Level | None] = {}
+        tables: dict[str, CubeTable] = {}
+        known: dict[str, KnownLabels] = {}
         for name, numbers in chosen.items():
-            dims, table = self._table(name, numbers, followed, partial)
-            grid = self._grid(int(numbers[0]), dtype)
+            dims, table = tables[name] = CubeTable(*self._table(name, numbers, followed, partial))
+            self._check_units(name, numbers)
+            grid = self._grid(name, int(numbers[0]), dtype, dropped)
             self._check_grids(name, numbers, table, grid)
+            if grid.known is not None:
+                known[name] = grid.known
+                self._check_labels(numbers, table, grid.known)
+                grid = grid._replace(attrs={**grid.known.attrs, **grid.attrs})
             self._check_between(name, grid, grids)
             coords.update(grid.coords)
             values = _Values(self.objects, table, grid)
@@ -247,12 +269,44 @@ class CubeBuilder:
                 {"preferred_chunks": chunks, "dtype": values.dtype},
             )
         _add_levels(levels, variables, coords)
+        self._add_described(tables, known, variables, coords, attrs)
+        _add_scalars(known, variables, coords)
         self._add_valid_time(coords)
-        return xarray.Dataset(variables, coords, attrs)
+        return xarray.Dataset(variables, {name: one for name, one in coords.items() if name not in dropped}, attrs)
+
+    def _add_described(
+        self,
+        tables: Mapping[str, CubeTable],
+        known: Mapping[str, KnownLabels],
+        variables: Mapping[str, xarray.Variable],
+        coords: dict[str, Any],
+        attrs: dict[str, Any],
+    ) -> None:
+        """Adds the attributes outside the key, and what arrays say about coordinates that the catalogue has."""
+        dims = {str(dim) for variable in variables.values() for dim in variable.dims}
+        taken = {*coords, *self.axes, *dims, *variables}
+        scalars = {name for one in known.values() for name in one.of_ignored}
+        found = described(self.schema, self._column, tables, taken, scalars)
+        labelled = {name for one in known.values() for name in one.attrs}
+        for name, coordinate in found.coords.items():
+            if coordinate.ndim or name not in labelled:
+                coords[name] = coordinate
+                for variable in variables.values():
+                    variable.attrs.pop(name, None)
+        attrs.update({name: value for name, value in found.attrs.items() if name not in labelled})
+        for name, of_variable in found.of_variables.items():
+            mine = variables[name].attrs
+            mine.update({key: value for key, value in of_variable.items() if str(mine.get(key)) != str(value)})
+        for name in scalars:
+            axis = self.axes.get(name)
+            if name not in coords and axis is not None and len(axis.values) == 1 and (axis.places == 0).all():
+                coords[name] = xarray.Variable((), axis.values[0], axis.attrs)
+            if isinstance(coords.get(name), xarray.Variable):
+                coords[name].attrs = _described_as(coords[name], known.values(), name)
 
     def _add_valid_time(self, coords: dict[str, Any]) -> None:
         # Monthly means of forecasts have a month instead of the step.
-        is_by_step = {"time", "step"} <= coords.keys() and "fcmonth" not in self.axes
+        is_by_step = {"time", "step"} <= coords.keys() & self.axes.keys() and "fcmonth" not in self.axes
         if is_by_step and (seconds := self.axes["step"].seconds) is not None:
             base, step = coords["time"], coords["step"]
             if base.dtype.kind == "M":
@@ -268,16 +322,16 @@ class CubeBuilder:
         has_axis = "level" in self.axes and bool((self.axes["level"].places[numbers] >= 0).any())
         return None if has_axis else level
 
-    def _grid(self, number: int, dtype: np.dtype[Any]) -> _Grid:
+    def _grid(self, name: str, number: int, dtype: np.dtype[Any], dropped: set[str]) -> _Grid:
         """Returns the properties of an object, and so of all objects of its variable."""
         obj = self.listing[number]
         about = obj.attributes
-        attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
+        attrs = {"units": str(about["units"])} if "units" in about and "units" not in self._several() else {}
         message = None if "dtype" in about else field.message_of(obj)
         if message is None:
-            array = label_attributes.to_xarray(obj)
-            dims = tuple(map(str, array.dims))
-            return _Grid(dims, array.shape, {**array.attrs, **attrs}, array.dtype, along=_along(array))
+            return self._grid_of_array(name, obj, attrs, dropped)
+        if "name" in about:
+            attrs["long_name"] = str(about["name"])
         octets = field.octets_of(message)
         if octets in self._placed:
             level, described = field.decoded(message, _of_parameter)
@@ -288,6 +342,95 @@ class CubeBuilder:
         identity = {name: about[name] for name in (*self.schema.key_attributes, *_OF_GRIDS) if name in about}
         layout = where.layout
         return _Grid(layout.dims, layout.shape, {**described, **attrs}, dtype, where, octets, identity)
+
+    def _several(self) -> set[str]:
+        """Returns the attributes of the key that have several values."""
+        return {name for name in self.schema.key_attributes if len(self._column(name)[0]) > 1}
+
+    def _is_same_everywhere(self, name: str) -> bool:
+        values, places = self._column(name)
+        return len(values) == 1 and bool((places == 0).all())
+
+    def _grid_of_array(self, name: str, obj: Any, attrs: dict[str, Any], dropped: set[str]) -> _Grid:
+        labels, about = alike_labels.read(obj).labels, obj.attributes
+        identity = {key: about[key] for key in self.schema.key_attributes if key in about}
+        units = alike_labels.units_of(about, labels.attrs)
+        ignored = {*self.schema.attributes, *self.axes}
+        known = KnownLabels(name, obj.key, identity, labels, units, ignored, dropped)
+        if units is not None and "units" not in self._several():
+            attrs["units"] = units
+        lists = (one for one, kind in self.schema.attributes.items() if kind.startswith("list ") and one != "shape")
+        attrs.update({one: about[one] for one in lists if one not in labels.attrs and self._is_same_everywhere(one)})
+        if "long_name" not in labels.attrs and self.variable != "name" and self._is_same_everywhere("name"):
+            attrs["long_name"] = str(about["name"])
+        return _Grid(labels.dims, labels.shape, attrs, labels.dtype, known=known)
+
+    def _check_units(self, name: str, numbers: Array) -> None:
+        """Raises InvalidArgument if objects of a variable have different units in the catalogue."""
+        for attribute in ("units", "unit"):
+            if attribute not in self.schema.attributes or attribute in self.schema.key_attributes:
+                continue
+            values, places = self._column(attribute)
+            along, firsts = np.unique(places[numbers], return_index=True)
+            if (along >= 0).sum() > 1:
+                one, other = (int(numbers[at]) for at in np.sort(firsts[along >= 0])[:2])
+                ours, theirs = values[places[one]], values[places[other]]
+                keys = self.listing.keys()
+                cause = (
+                    f"{name} has objects with different units: {ours} in {keys[one]}, and {theirs} in {keys[other]}"
+                    f": choose by the selector, as {attribute}={_word(ours)} or {attribute}={_word(theirs)}"
+                )
+                raise InvalidArgument("dataset", cause)
+
+    def _check_labels(self, numbers: Array, table: Array, known: KnownLabels) -> None:
+        """Raises InvalidArgument if arrays of a variable are known to have different labels.
+
+        It compares the arrays whose attributes in the catalogue differ, and those whose labels are an attribute. If the
+        labels follow the arrays, it also compares the arrays at the ends of each axis; `_Values` compares each array
+        that is read.
+        """
+        firsts: set[int] = set()
+        for attribute in _OF_ARRAYS:
+            if attribute in self.schema.attributes:
+                firsts.update(np.unique(self._column(attribute)[1][numbers], return_index=True)[1].tolist())
+        chosen = {int(numbers[at]) for at in firsts}
+        texts, are_all = self._label_texts(numbers)
+        for number, text in texts.items():
+            labels = alike_labels.parsed(label_container.parsed(text))
+            known.narrow(labels, *self._about(number))
+        if known.is_labelled and not are_all:
+            there = np.argwhere(table >= 0)
+            chosen.update(int(table[tuple(there[there[:, axis].argmax()])]) for axis in range(table.ndim))
+        for number in sorted(chosen - texts.keys() - {int(numbers[0])}):
+            obj = self.listing[number]
+            known.narrow(alike_labels.read(obj).labels, obj.key, obj.attributes)
+
+    def _about(self, number: int) -> tuple[str, Mapping[str, Any]]:
+        """Returns the key and the attributes of an object in the catalogue."""
+        if not isinstance(self.listing, Listing):
+            about: tuple[str, Mapping[str, Any]] = self.listing.about(number)
+            return about
+        obj = self.listing[number]
+        return obj.key, obj.attributes
+
+    def _label_texts(self, numbers: Array) -> tuple[dict[int, str], bool]:
+        """Returns the different labels that the catalogue has, by an object with them; and whether it has all."""
+        name = label_attributes.LABELS
+        found: dict[int, str] = {}
+        if name in self.schema.attributes:
+            values, places = self._column(name)
+            along, firsts = np.unique(places[numbers], return_index=True)
+            if len(along) <= _COMPARED_MAX:
+                found = {int(numbers[at]): values[place] for place, at in zip(along, firsts, strict=True) if place >= 0}
+            are_all = len(found) == len(along)
+        elif self.schema.is_open and len(numbers) <= _COMPARED_MAX:
+            texts = {int(number): self._about(int(number))[1].get(name) for number in numbers}
+            found = {number: text for number, text in texts.items() if text is not None}
+            are_all = len(found) == len(numbers)
+        else:
+            are_all = False
+        labels = {number: text for number, text in found.items() if label_container.is_text(text)}
+        return labels, are_all and len(labels) == len(found)
 
     def _check_grids(self, name: str, numbers: Array, table: Array, grid: _Grid) -> None:
         """Raises InvalidArgument if fields of a variable are known to be on different grids.
@@ -341,9 +484,9 @@ class CubeBuilder:
                 raise InvalidArgument("dataset", cause)
 
     def _variables(self) -> list[tuple[str, Array]]:
-        if self.variable is None:
+        names, numbers = ([], None) if self.variable is None else self._column(self.variable)
+        if numbers is None or not names:
             return [("data", np.arange(len(self.listing)))]
-        names, numbers = self._column(self.variable)
         return [(str(name), np.flatnonzero(numbers == at)) for at, name in enumerate(names)]
 
     def _coordinates(self, followed: Following) -> dict[str, Any]:
@@ -411,6 +554,11 @@ def _as_having(axis: CubeAxis | None) -> str:
     return f", as exists({attribute}) or not exists({attribute})"
 
 
+def _word(value: Any) -> str:
+    """Returns a text as a selector has it."""
+    return value if re.fullmatch(r"[A-Za-z0-9_.]+", value) else json.dumps(value, ensure_ascii=False)
+
+
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else str(value)
 
@@ -427,6 +575,37 @@ def _add_levels(
             coords[level.kind] = xarray.Variable((), level.value, level.attrs)
         else:
             variables[name].attrs[level.kind] = level.value
+
+
+def _has(scalars: Mapping[str, tuple[Any, Any]], name: str, value: Any) -> bool:
+    return name in scalars and alike_labels.is_same(scalars[name][0], value)
+
+
+def _described_as(coordinate: xarray.Variable, known: Iterable[KnownLabels], name: str) -> dict[str, Any]:
+    """Returns the attributes of a coordinate, among them those that all arrays have."""
+    attrs: dict[str, Any] | None = None
+    for one in known:
+        if name in one.of_ignored:
+            of_one = one.of_ignored[name]
+            attrs = of_one if attrs is None else alike_labels.shared(attrs, of_one)
+    # xarray writes the units of moments and lengths of time.
+    coded = ("units", "calendar", "dtype") if coordinate.dtype.kind in "mM" else ()
+    return {**{key: value for key, value in (attrs or {}).items() if key not in coded}, **coordinate.attrs}
+
+
+def _add_scalars(
+    known: Mapping[str, KnownLabels], variables: Mapping[str, xarray.Variable], coords: dict[str, Any]
+) -> None:
+    """Adds scalar coordinates of arrays: as coordinates where all variables have the same, otherwise as attributes."""
+    scalars = {name: one.scalars() for name, one in known.items()}
+    for variable, of_variable in scalars.items():
+        for name, (value, attrs) in of_variable.items():
+            if name in coords or name in variables:
+                continue
+            if len(known) == len(variables) and all(_has(other, name, value) for other in scalars.values()):
+                coords[name] = xarray.Variable((), value, attrs)
+            elif value.dtype.kind in "biufUmM":
+                variables[variable].attrs.setdefault(name, _plain(value))
 
 
 def _refuse(what: str, name: str, grids: tuple[_Grid, field.Grid], attributes: Mapping[str, Any]) -> NoReturn:
@@ -452,15 +631,6 @@ def _same(one: Any, other: Any) -> bool:
     if tuple(one[0]) != tuple(other[0]) or ours.shape != theirs.shape:
         return False
     return bool(np.all((ours == theirs) | ((ours != ours) & (theirs != theirs))))
-
-
-def _along(array: xarray.DataArray) -> dict[str, Any]:
-    """Returns the array coordinates of an array."""
-    return {
-        str(name): (coordinate.dims, coordinate.values, coordinate.attrs)
-        for name, coordinate in array.coords.items()
-        if coordinate.ndim
-    }
 
 
 def _of_field(eccodes: Any, message: Any) -> tuple[field.Placed, dict[str, str]]:
@@ -528,8 +698,8 @@ class _Values(BackendArray):
         where = grid.where and grid.where._replace(layout=grid.where.layout._replace(coords={}))
         self._grid = grid._replace(where=where, attrs={})
         self.shape = (*table.shape, *grid.shape)
-        has_nan = grid.dtype.kind == "f" or (table >= 0).all()
-        self.dtype = grid.dtype if has_nan else np.dtype(np.float64)
+        has_nothing = grid.dtype.kind in _NOTHING or (table >= 0).all()
+        self.dtype = grid.dtype if has_nothing else np.dtype(np.float64)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Array:
         array: Array = indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
@@ -540,15 +710,17 @@ class _Values(BackendArray):
         chosen = np.asarray(_outer(self._table, outer))
         shape = _outer(np.broadcast_to(np.False_, self._grid.shape), inner).shape
         values = np.empty((chosen.size, *shape), self.dtype)
+        nothing = _NOTHING.get(self.dtype.kind)
         for at, number in enumerate(chosen.reshape(-1)):
-            values[at] = np.nan if number < 0 else _outer(self._field(int(number)), inner)
+            values[at] = nothing if number < 0 else _outer(self._field(int(number)), inner)
         return values.reshape(chosen.shape + shape)
 
     def _field(self, number: int) -> Array:
         obj = self._objects[number]
         where = self._grid.where
         if where is None:
-            values: Array = obj.array()
+            assert self._grid.known is not None
+            values: Array = self._grid.known.values_of(obj)
         else:
             message = field.message_of(obj)
             if message is None:

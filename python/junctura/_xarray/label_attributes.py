@@ -212,13 +212,13 @@ def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
         return array
     message = None if "dtype" in attributes else field.message_of(payload)
     if message is None:
-        return labelled(_own(payload, attributes, getattr(obj, "schema", None)), attributes, _kinds(obj))
+        return labelled(own_array(payload, attributes, getattr(obj, "schema", None)), attributes, _kinds(obj))
     found = field.field_of(message, attributes)
     dims, coords = list(found.layout.dims), field.coordinates_of(found)
     return _labelled(found.values, attributes, dims, coords, _kinds(obj))
 
 
-def _own(payload: Any, attributes: dict[str, Any], schema: Schema | None) -> Array:
+def own_array(payload: Any, attributes: dict[str, Any], schema: Schema | None) -> Array:
     """Returns the array of a payload, according to its attributes."""
     is_silent = schema is not None and not schema.is_open and "dtype" not in schema.attributes
     return own(payload, attributes.get("dtype"), attributes.get("shape"), schema.name if schema and is_silent else None)

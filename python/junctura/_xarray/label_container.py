@@ -277,12 +277,10 @@ def restored(labels: dict[str, Any], values: Any, payload: Any = None) -> xarray
     module: Any = _forks.imported("xarray")
     try:
         coords = {
-            one["name"]: module.Variable(one["dims"], _read(one, payload), _values(one["attrs"]))
-            for one in labels["coords"]
+            one["name"]: module.Variable(one["dims"], found, attrs)
+            for one, found, attrs in coordinates(labels, payload)
         }
-        array: xarray.DataArray = module.DataArray(
-            values, coords, labels["dims"], labels["name"], _values(labels["attrs"])
-        )
+        array: xarray.DataArray = module.DataArray(values, coords, labels["dims"], labels["name"], attributes(labels))
         for one in labels["coords"]:
             if one["name"] in array.xindexes and not one["index"]:
                 array = array.drop_indexes(one["name"])
@@ -291,6 +289,17 @@ def restored(labels: dict[str, Any], values: Any, payload: Any = None) -> xarray
     except (AttributeError, KeyError, LookupError, TypeError, ValueError, InvalidArgument) as error:
         raise Corrupt("labels", f"they do not fit the array: {error}") from error
     return array
+
+
+def coordinates(labels: dict[str, Any], payload: Any) -> Iterator[tuple[dict[str, Any], Array, dict[str, Any]]]:
+    """Yields the description of each coordinate, its values and its attributes."""
+    for one in labels["coords"]:
+        yield one, _read(one, payload), _values(one["attrs"])
+
+
+def attributes(labels: dict[str, Any]) -> dict[str, Any]:
+    """Returns the attributes of the array."""
+    return _values(labels["attrs"])
 
 
 def _read(array: dict[str, Any], payload: Any) -> Array:

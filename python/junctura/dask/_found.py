@@ -39,9 +39,24 @@ class InPoolFound:
         return len(self.references)
 
     def _column(self, name: str) -> tuple[list[Any], bytes]:
-        values: dict[Any, int] = {}
-        numbers = [values.setdefault(about[name], len(values)) if name in about else -1 for about in self._attributes]
-        return list(values), np.array(numbers, np.int32).tobytes()
+        places: dict[Any, int] = {}
+        values: list[Any] = []
+        numbers = []
+        for about in self._attributes:
+            value = about.get(name)
+            # Lists are not hashable.
+            place = -1 if value is None else places.setdefault(_hashable(value), len(values))
+            if place == len(values):
+                values.append(value)
+            numbers.append(place)
+        return values, np.array(numbers, np.int32).tobytes()
+
+    def keys(self) -> list[str]:
+        return [one.key for one in self.references]
+
+    def about(self, number: int) -> tuple[str, Mapping[str, Any]]:
+        """Returns the key and the attributes of an object, which is not fetched."""
+        return self.references[number].key, self._attributes[number]
 
     def __getitem__(self, number: int) -> Fetched:
         obj: Object = self.place.fetch(self.references[number])
@@ -50,6 +65,10 @@ class InPoolFound:
         # It was only inspected, not held.
         obj.give_back()
         return looked_at
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def in_pool(pool: Pool, selector: str, schema: str | None, partial: bool) -> list[Described]:

@@ -214,7 +214,9 @@ def _dataset(place: Place, found: InPoolFound | Listing, partial: bool, dtype: n
         for variable in dataset.data_vars.values()
         for dim, extent in variable.encoding["preferred_chunks"].items()
     }
-    return dataset.chunk(chunks)
+    # Coordinates are in memory: a chunk for each of their values would be a task for each.
+    chunked = dataset.reset_coords(drop=True).chunk(chunks)
+    return chunked.assign_coords({name: one for name, one in dataset.coords.items() if name not in chunked.coords})
 
 
 def _array(dataset: xarray.Dataset) -> dask.array.Array:
