@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,7 +95,8 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
         raise
     picture = _drawn(ran)
     # The status of the run is its result, even if the output cannot be written.
-    say(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture), sys.stdout)
+    told_of = (ran, picture, _resuming(ran, given))
+    say(json.dumps(_document(*told_of), indent=1) if given.json else _in_words(*told_of), sys.stdout)
     return ran.code
 
 
@@ -138,13 +141,28 @@ class _Told:
             say("junctura: interrupted: tasks end in order; once more ends all at once", sys.stderr)
 
 
-def _document(ran: RunOutcome, picture: Path | None) -> dict[str, Any]:
+def _document(ran: RunOutcome, picture: Path | None, resuming: str | None) -> dict[str, Any]:
     words: dict[str, Any] = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
     words |= {"timeline": str(picture) if picture else None}
-    return {**words, "seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
+    words |= {"seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
+    return {**words, "resume": resuming}
 
 
-def _in_words(ran: RunOutcome, picture: Path | None) -> str:
+def _resuming(ran: RunOutcome, given: argparse.Namespace) -> str | None:
+    """Returns the command that resumes the run from this folder, quoted for a shell; None: it cannot be resumed."""
+    if not ran.can_resume:
+        return None
+    program = ["junctura", "run"] if shutil.which("junctura") else [sys.executable, "-m", "junctura.workflow"]
+    cores = ["--parallel", str(given.parallel)] if given.parallel is not None else []
+    return shlex.join([*program, _no_option(given.file), "--resume", _no_option(os.path.relpath(ran.folder)), *cores])
+
+
+def _no_option(path: str | Path) -> str:
+    """Returns a path as an argument that is no option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _in_words(ran: RunOutcome, picture: Path | None, resuming: str | None) -> str:
     counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
     lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []
@@ -155,8 +173,7 @@ def _in_words(ran: RunOutcome, picture: Path | None) -> str:
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
     lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []
-    if ran.can_resume:
-        lines.append(f"go on with it: --resume {os.path.relpath(ran.folder)}")
+    lines += [f"resume it with: {resuming}"] if resuming else []
     return "\n".join(lines)
 
 
