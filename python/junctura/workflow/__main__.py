@@ -25,11 +25,13 @@ from junctura.workflow._spec.check import check_document, check_text, dry_run_te
 from junctura.workflow._spec.reading import load
 from junctura.workflow._spec.tasks import Workflow
 from junctura.workflow._view.status_table import StatusView
-from junctura.workflow._view.text_format import last_lines
+from junctura.workflow._view.text_format import clean, count, last_lines
 from junctura.workflow.timeline import timeline
 
 # Maximum number of failures shown; --json and the record have all.
 _SHOWN = 20
+# Maximum length of a reason there: hints have values of objects, which are external.
+_CAUSE_MAX = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -144,7 +146,7 @@ class _Told:
 def _document(ran: RunOutcome, picture: Path | None, resuming: str | None) -> dict[str, Any]:
     words: dict[str, Any] = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
     words |= {"timeline": str(picture) if picture else None}
-    words |= {"seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
+    words |= {"seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures), "warnings": dict(ran.warnings)}
     return {**words, "resume": resuming}
 
 
@@ -163,15 +165,20 @@ def _no_option(path: str | Path) -> str:
 
 
 def _in_words(ran: RunOutcome, picture: Path | None, resuming: str | None) -> str:
-    counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
-    lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
+    counted = [f"{some} {word}" for word, some in ran.counts.items() if some or word == "done"]
+    counted += [count(len(ran.warnings), "warning")] if ran.warnings else []
+    lines = [f"{ran.status}: {', '.join(counted)}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []
     failures = list(ran.failures.items())
     for task, cause in failures[:_SHOWN]:
         said = last_lines(ran.logs[task], 1) if task in ran.logs else []
-        lines.append(": ".join([f"  {task}", cause, *said]))
+        lines.append(": ".join([f"  {task}", clean(cause, _CAUSE_MAX), *said]))
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
+    warnings = list(ran.warnings.items())
+    lines += [f"  warning: {task}: {clean(cause, _CAUSE_MAX)}" for task, cause in warnings[:_SHOWN]]
+    if len(warnings) > _SHOWN:
+        lines.append(f"  and {count(len(warnings) - _SHOWN, 'more warning')}, which --json names")
     lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []
     lines += [f"resume it with: {resuming}"] if resuming else []
     return "\n".join(lines)
