@@ -171,6 +171,16 @@ def test_a_resumed_run_looks_for_objects_again() -> None:
     assert warned(one) == set() and one.said("done")["p"] == ""
 
 
+def test_hints_of_very_many_selectors_are_limited() -> None:
+    names = [f"p-{number}" for number in range(300)]
+    one = world(task("a"), *(task(name, of="p", each=f"x={name}") for name in names))
+    one.hints = {f"x={name}": HINT for name in names}
+    one.end("a")
+    one.tell()
+    assert one.status() == ("done", 0) and warned(one) == set(names)
+    assert sum(HINT in cause for cause in one.said("done").values()) == 100
+
+
 @pytest.mark.parametrize(
     ("selector", "hint"),
     [

@@ -23,6 +23,8 @@ from junctura.workflow._engine.resuming import needed_again
 from junctura.workflow._spec.tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
+# The maximum number of selectors that matched nothing whose probable mistakes are looked for.
+_HINTS_MAX = 100
 _NOTED = {phase: phase.value for phase in OVER}
 
 
@@ -520,8 +522,10 @@ class Engine:
     def _is_hinted(self, selector: str) -> bool:
         """Whether the probable mistakes of a selector are known, or can no longer be; requests them."""
         if selector not in self._hints and not self._pool.has_ended:
-            self._hints[selector] = None
-            self._actions.append(ev.AskHint(selector))
+            # Each is a request to the pool.
+            is_asked = len(self._hints) < _HINTS_MAX
+            self._hints[selector] = None if is_asked else ""
+            self._actions += [ev.AskHint(selector)] if is_asked else []
         return self._pool.has_ended or self._hints[selector] is not None
 
     def _hint(self, selector: str) -> str:
