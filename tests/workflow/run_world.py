@@ -24,7 +24,8 @@ class Draws(Protocol):
 
 def task(name: str, **words: Any) -> Task:
     """A task whose start is given by its words."""
-    start = {key: words.pop(key) for key in ("after", "on", "bundle", "joined", "each", "count") if key in words}
+    keys = ("after", "on", "bundle", "joined", "each", "count", "none")
+    start = {key: words.pop(key) for key in keys if key in words}
     resources = Resources(words.pop("cores", 1), words.pop("memory_bytes", None))
     words.setdefault("of", name)
     return Task(name, command=("true",), folder=Path(), start=Start(**start), resources=resources, **words)
@@ -52,6 +53,8 @@ class World:
     all_offered: list[ev.Offered] = field(default_factory=list)
     sights: list[tuple[str, ev.Offered]] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    # The probable mistakes of selectors.
+    hints: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         self._do(self.engine.begin())
@@ -70,6 +73,8 @@ class World:
                     self.asked.add(action.task)
                 case ev.Fence():
                     self.pool.append(ev.Fenced(action.number))
+                case ev.AskHint():
+                    self.pool.append(ev.Hinted(action.selector, self.hints.get(action.selector, "")))
                 case ev.Note():
                     self.notes.append(action)
                 case ev.Over():

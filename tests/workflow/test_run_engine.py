@@ -301,15 +301,6 @@ def test_each_object_has_a_task_and_each_version_one() -> None:
     assert one.engine.counts()["done"] == 6
 
 
-def test_an_each_without_an_object_is_done_and_reports_it() -> None:
-    one = world(task("a"), task("p", each="x=1"), task("z", after=("p",)))
-    one.end("a")
-    one.tell()
-    assert one.said("done")["p"] == "no object matched x=1"
-    one.end("z")
-    assert one.status() == ("done", 0)
-
-
 def test_one_of_each_that_fails_makes_the_whole_fail() -> None:
     one = world(task("a"), task("p", each="x=1"), task("z", after=("p",)))
     one.offer("a", "x=1")

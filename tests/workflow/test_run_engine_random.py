@@ -46,7 +46,7 @@ def conditions(draw: Draw, kind: str) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {
         "service": {"service": True, **({"on": selector} if draw(st.integers(0, 3)) == 0 else {})},
         "on": {"on": selector},
-        "each": {"each": selector},
+        "each": {"each": selector, "none": draw(st.sampled_from(("warn", "allow", "fail")))},
         "counted": {"each": selector, "count": draw(st.integers(1, 3))},
         "joined": {"joined": ("somebody",)},
     }
@@ -186,11 +186,16 @@ def check_the_end(run: Run) -> None:
     assert status == "interrupted" or (status == "failed") == bool(bad)
     if status == "done":
         assert not [part for part in parts if part.phase.value == "cancelled" and not part.task.service]
+    warned = {note.words["task"] for note in run.notes if note.words.get("warning")}
+    unmatched = [part for part in parts if part.is_template and part.phase.value == "done" and not part.seen]
+    assert warned == {part.task.name for part in unmatched if part.task.start.none == "warn"}
     versions = [(of, sight.version) for of, sight in run.sights]
     for part in parts:
         if part.template is not None and part.sight is not None:
             mine = [one for one in parts if one.template is part.template and one.sight == part.sight]
             assert mine == [part], "one for each object"
+        if part.is_template and part.phase.value == "done" and part.task.start.none == "fail":
+            assert part.seen
         if part.is_template and part.phase.value == "done" and part.task.start.count is None:
             check_complete(run, part, versions)
 

@@ -51,7 +51,7 @@ def again(real: Real) -> list[str] | None:
 def test_a_producer_runs_again_for_a_consumer_that_failed(tmp_path: Path) -> None:
     real = Real(tmp_path, FLOW.format(pool="pool: {schema: free}\n"))
     said = real.run(1)
-    assert "go on with it: --resume run" in said
+    assert "resume it with: " in said and "flow.yaml --resume run\n" in said
     assert real.outcomes()["consumer"] == "failed"
     (tmp_path / "good").touch()
     said = real.run(0, "--resume", "run")
@@ -66,10 +66,10 @@ def test_a_producer_runs_again_for_a_consumer_that_failed(tmp_path: Path) -> Non
 def test_a_resumed_run_can_fail_and_be_resumed(tmp_path: Path) -> None:
     real = Real(tmp_path, FLOW.format(pool="pool: {schema: free}\n"))
     real.run(1)
-    assert "go on with it" in real.run(1, "--resume", "run")
+    assert "resume it with" in real.run(1, "--resume", "run")
     assert begun(real) == ["producer", "consumer"]
     (tmp_path / "good").touch()
-    assert "go on with it" not in real.run(0, "--resume", "run")
+    assert "resume it with" not in real.run(0, "--resume", "run")
     assert begun(real) == ["producer", "consumer"]
     assert "resumed twice" in (tmp_path / "run/timeline.html").read_text()
 
@@ -77,7 +77,7 @@ def test_a_resumed_run_can_fail_and_be_resumed(tmp_path: Path) -> None:
 def test_in_a_served_pool_the_producer_does_not_run_again(tmp_path: Path) -> None:
     with junctura.Pool(schema=["free"]) as pool:
         real = Real(tmp_path, FLOW.format(pool=f"pool: {pool.url}\n"))
-        assert "go on with it: --resume run" in real.run(1)
+        assert "flow.yaml --resume run\n" in real.run(1)
         (tmp_path / "good").touch()
         real.run(0, "--resume", "run")
         assert (begun(real), again(real)) == (["consumer"], None)

@@ -78,6 +78,14 @@ def test_an_each_without_an_object_is_shown(stream: io.StringIO) -> None:
     assert "reader is done: no object matched knd=greeting" in stream.getvalue()
 
 
+@pytest.mark.parametrize(("warnings", "shown"), [(1, "w done after 1.00 s: 3 done, 1 warning"), ("x", ": 3 done")])
+def test_the_end_counts_warnings(warnings: Any, shown: str) -> None:
+    stream = io.StringIO()
+    end = {"kind": "run_end", "at": 2.0, "status": "done", "done": 3, "warnings": warnings}
+    seen([{"kind": "run", "at": 1.0, "workflow": "w"}, end], stream)
+    assert stream.getvalue().splitlines()[-1].endswith(shown)
+
+
 def test_of_very_many_tasks_few_lines_are_shown() -> None:
     stream = io.StringIO()
     seen(examples.trues(2000), stream)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,11 +25,13 @@ from junctura.workflow._spec.check import check_document, check_text, dry_run_te
 from junctura.workflow._spec.reading import load
 from junctura.workflow._spec.tasks import Workflow
 from junctura.workflow._view.status_table import StatusView
-from junctura.workflow._view.text_format import last_lines
+from junctura.workflow._view.text_format import clean, count, last_lines
 from junctura.workflow.timeline import timeline
 
 # Maximum number of failures shown; --json and the record have all.
 _SHOWN = 20
+# Maximum length of a reason there: hints have values of objects, which are external.
+_CAUSE_MAX = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +97,8 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
         raise
     picture = _drawn(ran)
     # The status of the run is its result, even if the output cannot be written.
-    say(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture), sys.stdout)
+    told_of = (ran, picture, _resuming(ran, given))
+    say(json.dumps(_document(*told_of), indent=1) if given.json else _in_words(*told_of), sys.stdout)
     return ran.code
 
 
@@ -138,25 +143,44 @@ class _Told:
             say("junctura: interrupted: tasks end in order; once more ends all at once", sys.stderr)
 
 
-def _document(ran: RunOutcome, picture: Path | None) -> dict[str, Any]:
+def _document(ran: RunOutcome, picture: Path | None, resuming: str | None) -> dict[str, Any]:
     words: dict[str, Any] = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
     words |= {"timeline": str(picture) if picture else None}
-    return {**words, "seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
+    words |= {"seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures), "warnings": dict(ran.warnings)}
+    return {**words, "resume": resuming}
 
 
-def _in_words(ran: RunOutcome, picture: Path | None) -> str:
-    counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
-    lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
+def _resuming(ran: RunOutcome, given: argparse.Namespace) -> str | None:
+    """Returns the command that resumes the run from this folder, quoted for a shell; None: it cannot be resumed."""
+    if not ran.can_resume:
+        return None
+    program = ["junctura", "run"] if shutil.which("junctura") else [sys.executable, "-m", "junctura.workflow"]
+    cores = ["--parallel", str(given.parallel)] if given.parallel is not None else []
+    return shlex.join([*program, _no_option(given.file), "--resume", _no_option(os.path.relpath(ran.folder)), *cores])
+
+
+def _no_option(path: str | Path) -> str:
+    """Returns a path as an argument that is no option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _in_words(ran: RunOutcome, picture: Path | None, resuming: str | None) -> str:
+    counted = [f"{some} {word}" for word, some in ran.counts.items() if some or word == "done"]
+    counted += [count(len(ran.warnings), "warning")] if ran.warnings else []
+    lines = [f"{ran.status}: {', '.join(counted)}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []
     failures = list(ran.failures.items())
     for task, cause in failures[:_SHOWN]:
         said = last_lines(ran.logs[task], 1) if task in ran.logs else []
-        lines.append(": ".join([f"  {task}", cause, *said]))
+        lines.append(": ".join([f"  {task}", clean(cause, _CAUSE_MAX), *said]))
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
+    warnings = list(ran.warnings.items())
+    lines += [f"  warning: {task}: {clean(cause, _CAUSE_MAX)}" for task, cause in warnings[:_SHOWN]]
+    if len(warnings) > _SHOWN:
+        lines.append(f"  and {count(len(warnings) - _SHOWN, 'more warning')}, which --json names")
     lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []
-    if ran.can_resume:
-        lines.append(f"go on with it: --resume {os.path.relpath(ran.folder)}")
+    lines += [f"resume it with: {resuming}"] if resuming else []
     return "\n".join(lines)
 
 

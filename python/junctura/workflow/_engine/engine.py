@@ -18,11 +18,13 @@ from dataclasses import replace
 from typing import Any
 
 from junctura.workflow._engine import events as ev
-from junctura.workflow._engine.engine_state import OVER, TaskGroup, TaskPhase, TaskState, Ties, fits, reason
+from junctura.workflow._engine.engine_state import OVER, TaskGroup, TaskPhase, TaskState, Ties, fits, in_list, reason
 from junctura.workflow._engine.resuming import needed_again
 from junctura.workflow._spec.tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
+# The maximum number of selectors that matched nothing whose probable mistakes are looked for.
+_HINTS_MAX = 100
 _NOTED = {phase: phase.value for phase in OVER}
 
 
@@ -67,6 +69,8 @@ class Engine:
         self._noted: set[str] = set()
         self._fence = 0
         self._is_fence_asked = self._is_fenced = self._is_heard_out = False
+        # By selectors that matched nothing: their probable mistakes; None: requested.
+        self._hints: dict[str, str | None] = {}
         # Tasks whose condition may be met, or may have become impossible.
         self._stirred: dict[str, TaskState] = {}
         # Completed before; the tasks that wait for them also wait for the tasks before them that run again.
@@ -210,6 +214,9 @@ class Engine:
 
     def _happened(self, event: ev.Event) -> None:
         """Handles an event of the pool that is not about an object."""
+        if isinstance(event, ev.Hinted):
+            self._hints[event.selector] = event.hint
+            return
         if isinstance(event, ev.PoolEnded):
             self._pool.has_ended = True
             self._close_open(event.cause)
@@ -426,11 +433,12 @@ class Engine:
 
     # Tasks that have ended.
 
-    def _become(self, part: TaskState, phase: TaskPhase, cause: str = "") -> None:
+    def _become(self, part: TaskState, phase: TaskPhase, cause: str = "", *, is_warned: bool = False) -> None:
         self._move(part, phase)
         self._has_failed = self._has_failed or (phase in (TaskPhase.FAILED, TaskPhase.SKIPPED) and not part.is_well)
         words = {"allowed": True} if phase is TaskPhase.FAILED and part.task.may_fail else {}
         words |= {"counts": _counts(part)} if part.is_template else {}
+        words |= {"warning": True} if is_warned else {}
         self._note(_NOTED[phase], task=part.task.name, cause=cause, **words)
         self._unsettle()
         if part.template is not None:
@@ -484,12 +492,45 @@ class Engine:
         """Ends each `each` that creates no more tasks and whose tasks have ended."""
         did = False
         for part in self._templates:
-            if not part.is_over and (part.is_closed or part.is_full) and not part.open:
-                did = True
-                cause = part.cause or (f"{part.bad} of {part.seen} did not end well" if part.bad else "")
-                unmet = "" if part.seen else f"no object matched {part.task.start.each}"
-                self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause or unmet)
+            if part.is_over or not (part.is_closed or part.is_full) or part.open:
+                continue
+            if not part.seen:
+                did = self._close_unmatched(part) or did
+                continue
+            did = True
+            cause = part.cause or (f"{part.bad} of {part.seen} did not end well" if part.bad else "")
+            self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause)
         return did
+
+    def _close_unmatched(self, part: TaskState) -> bool:
+        """Ends an `each` without an object, once the probable mistakes of its selector are known."""
+        start = part.task.start
+        assert start.each is not None
+        if start.none == "allow" and not part.cause:
+            self._become(part, TaskPhase.DONE, f"no object matched {start.each}")
+            return True
+        if not self._is_hinted(start.each):
+            return False
+        failed = [one.task.name for one in self._in[TaskPhase.FAILED].values() if one.template is None]
+        cause = part.cause or f"no object matched {start.each}"
+        cause += f"; {in_list(failed)} failed" if failed else ""
+        is_failed = bool(part.cause) or start.none == "fail"
+        phase = TaskPhase.FAILED if is_failed else TaskPhase.DONE
+        self._become(part, phase, cause + self._hint(start.each), is_warned=not is_failed)
+        return True
+
+    def _is_hinted(self, selector: str) -> bool:
+        """Whether the probable mistakes of a selector are known, or can no longer be; requests them."""
+        if selector not in self._hints and not self._pool.has_ended:
+            # Each is a request to the pool.
+            is_asked = len(self._hints) < _HINTS_MAX
+            self._hints[selector] = None if is_asked else ""
+            self._actions += [ev.AskHint(selector)] if is_asked else []
+        return self._pool.has_ended or self._hints[selector] is not None
+
+    def _hint(self, selector: str) -> str:
+        hint = self._hints.get(selector)
+        return f"; {hint}" if hint else ""
 
     # When only services run.
 
@@ -510,6 +551,10 @@ class Engine:
             self._ask_fence()
             return False
         if stuck:
+            unmatched = [part.task.start.on for part in stuck if part.task.start.on and part.sight is None]
+            # All are requested at once.
+            if sum(not self._is_hinted(selector) for selector in unmatched):
+                return False
             for part in stuck:
                 self._give_up(part)
         else:
@@ -518,6 +563,8 @@ class Engine:
 
     def _is_anything_under_way(self) -> bool:
         if self._in[TaskPhase.QUEUED] or self._in[TaskPhase.LAUNCHED]:
+            return True
+        if None in self._hints.values() and not self._pool.has_ended:
             return True
         return any(not part.task.service or part.is_asked for part in self._in[TaskPhase.RUNNING].values())
 
@@ -574,7 +621,9 @@ class Engine:
             part.is_closed = True
             part.cause = f"only {part.seen} of {part.task.start.count} objects came"
         else:
-            self._become(part, TaskPhase.FAILED, f"{_wish(part)}, and nothing runs any more that could bring it")
+            cause = f"{_wish(part)}, and nothing runs any more that could bring it"
+            on = part.task.start.on if part.sight is None else None
+            self._become(part, TaskPhase.FAILED, cause + (self._hint(on) if on else ""))
 
     def _close_some(self, waiting: list[TaskState]) -> None:
         """Closes each `each` that other tasks wait for, else all. If there is none, the waiting tasks are a cycle."""

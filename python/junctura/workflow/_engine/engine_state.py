@@ -47,6 +47,8 @@ MOVES: dict[TaskPhase, frozenset[TaskPhase]] = {
     **dict.fromkeys(OVER, frozenset()),
 }
 
+_NAMES_SHOWN = 3
+
 
 @dataclass(eq=False)
 class TaskState:
@@ -165,6 +167,12 @@ def reason(part: TaskState, present: Iterable[str]) -> dict[str, Any]:
     if start.after:
         return {"kind": "after", "tasks": list(start.after)}
     return {"kind": "start"}
+
+
+def in_list(names: Sequence[str]) -> str:
+    """Returns names as text: the first three, and the number of the others."""
+    shown = [*names[:_NAMES_SHOWN], *([f"{len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else [])]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
 def fits(name: str, patterns: Iterable[str]) -> bool:

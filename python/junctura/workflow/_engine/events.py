@@ -115,6 +115,14 @@ class Fenced:
 
 
 @dataclass(frozen=True)
+class Hinted:
+    """The probable mistakes of a selector that matched nothing, as text; empty: none is known."""
+
+    selector: str
+    hint: str
+
+
+@dataclass(frozen=True)
 class PoolEnded:
     """No more events of the pool will arrive."""
 
@@ -134,7 +142,7 @@ class Stopped:
 
 
 Event: TypeAlias = (
-    "JobTaken | Began | AttemptServed | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
+    "JobTaken | Began | AttemptServed | Finished | Offered | Completed | Joined | Left | Fenced | Hinted | PoolEnded "
     "| RunInterrupted | Stopped"
 )
 
@@ -165,6 +173,13 @@ class Fence:
 
 
 @dataclass(frozen=True)
+class AskHint:
+    """Request the `Hinted` of a selector."""
+
+    selector: str
+
+
+@dataclass(frozen=True)
 class Note:
     """A line of the record: docs/formats/workflow-record.md."""
 
@@ -181,7 +196,7 @@ class Over:
     cause: str = ""
 
 
-Action: TypeAlias = "Begin | End | Fence | Note | Over"
+Action: TypeAlias = "Begin | End | Fence | AskHint | Note | Over"
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ import junctura
 from junctura._selectors import either, together
 from junctura.errors import Closed, Disconnected, Error, InvalidSelector, Unavailable
 from junctura.workflow._engine import events as ev
+from junctura.workflow._engine.selector_hint import NAME, selector_hint
 from junctura.workflow._executors.jobs import Ended, Executor, Job
 from junctura.workflow._spec.tasks import PoolWanted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-NAME = "junctura workflow"
 _OUT = (Closed, Disconnected)
 # Length of the server's last output in an error.
 _SAID_BYTES_MAX = 2000
@@ -147,7 +147,9 @@ class Watch:
 
     def __init__(self, url: str, selectors: Iterable[str], tell: Callable[[ev.Event], None]) -> None:
         self._tell = tell
+        self._url = url
         self._fences: deque[int] = deque()
+        self._unmatched: deque[str] = deque()
         self._is_closed = False
         self._woken, self._waking = os.pipe()
         with contextlib.ExitStack() as stack:
@@ -169,6 +171,11 @@ class Watch:
     def fence(self, number: int) -> None:
         """Requests a `Fenced` after every earlier event has been delivered; does not wait."""
         self._fences.append(number)
+        os.write(self._waking, b".")
+
+    def hint(self, selector: str) -> None:
+        """Requests the `Hinted` of a selector; does not wait."""
+        self._unmatched.append(selector)
         os.write(self._waking, b".")
 
     def close(self) -> None:
@@ -194,24 +201,27 @@ class Watch:
                 self._tell(ev.PoolEnded(f"the pool has ended: {cause}"))
             # No more events arrive: requests are answered at once.
             while not self._is_closed:
-                self._answer(len(self._fences))
+                self._answer(len(self._fences), len(self._unmatched))
                 os.read(self._woken, 4096)
 
     def _take_all(self) -> None:
         # Events delivered now are those before the request for these fences.
-        count = len(self._fences)
-        for _ in range(count):
+        fences, unmatched = len(self._fences), len(self._unmatched)
+        for _ in range(fences + unmatched):
             os.read(self._woken, 1)
         for asked in self._asked:
             # This also detects the end of the server, which a call without waiting does not report.
             asked.pool.sync()
             for event in asked.come():
                 self._tell(event)
-        self._answer(count)
+        self._answer(fences, unmatched)
 
-    def _answer(self, count: int) -> None:
-        for _ in range(count):
+    def _answer(self, fences: int, unmatched: int) -> None:
+        for _ in range(fences):
             self._tell(ev.Fenced(self._fences.popleft()))
+        for _ in range(unmatched):
+            selector = self._unmatched.popleft()
+            self._tell(ev.Hinted(selector, selector_hint(self._url, selector)))
 
 
 class _Asked:

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class RunOutcome:
         For each started task, the output of its last attempt.
     can_resume
         Whether the run can be resumed: it is not done, its record is complete, and its pool is not lost.
+    warnings
+        For each task that is done without an object, that none matched its selector, and the probable reason.
 
     """
 
@@ -71,6 +73,7 @@ class RunOutcome:
     failures: Mapping[str, str]
     logs: Mapping[str, Path]
     can_resume: bool = False
+    warnings: Mapping[str, str] = field(default_factory=dict)
 
 
 def run(
@@ -132,6 +135,7 @@ class Run:
         self._running: dict[str, tuple[int, Running]] = {}
         self._begun: dict[str, float] = {}
         self._failures: dict[str, str] = {}
+        self._warnings: dict[str, str] = {}
         self._logs: dict[str, Path] = {}
         self._broken = ""
         self._url: str | None = None
@@ -299,6 +303,8 @@ class Run:
                     self._end_attempt(action)
                 case ev.Fence():
                     self._fence(action.number)
+                case ev.AskHint():
+                    self._ask_hint(action.selector)
                 case ev.Over():
                     self._over = action
 
@@ -313,6 +319,8 @@ class Run:
             return {**note.words, "seconds": 0.0 if begun is None else round(time.monotonic() - begun, 6)}
         if note.kind in ("failed", "skipped") and note.words.get("counts", True):
             self._failures[task] = note.words["cause"]
+        if note.words.get("warning"):
+            self._warnings[task] = note.words["cause"]
         return note.words
 
     def _note(self, kind: str, words: Mapping[str, Any]) -> None:
@@ -399,6 +407,12 @@ class Run:
         else:
             self._watch.fence(number)
 
+    def _ask_hint(self, selector: str) -> None:
+        if self._watch is None:
+            self._events.put(ev.Hinted(selector, ""))
+        else:
+            self._watch.hint(selector)
+
     # The end of the run.
 
     def _end(self, begun: float) -> RunOutcome:
@@ -406,12 +420,13 @@ class Run:
         over, counts = self._over, self._engine.counts()
         seconds = round(time.monotonic() - begun, 6)
         words = {"status": over.status, "code": over.code, "cause": over.cause, "seconds": seconds, **counts}
+        words |= {"warnings": len(self._warnings)} if self._warnings else {}
         self._note("run_end", words)
         is_lost = self._broken and over.status == "done"
         status, code = ("failed", 1) if is_lost else (over.status, over.code)
         cause, logs = self._broken or over.cause, self._logs
         can_resume = status != "done" and not self._broken and self._engine.can_resume
-        told = (seconds, counts, self._failures, logs, can_resume)
+        told = (seconds, counts, self._failures, logs, can_resume, self._warnings)
         return RunOutcome(status, code, cause, self.folder, *told)  # type: ignore[arg-type]
 
 

@@ -118,6 +118,8 @@ class Course:
         Time and reason.
     counts
         Whether the task is counted: an `each`, which creates tasks for objects, is not.
+    is_warned
+        Whether it is done without an object, with a warning.
     cores
         Its cores, if the record has them.
     end_asked
@@ -138,6 +140,7 @@ class Course:
     outcome_at: float | None = None
     cause: str = ""
     counts: bool = True
+    is_warned: bool = False
     cores: int | None = None
     end_asked: tuple[float, str] | None = None
 
@@ -231,6 +234,11 @@ class History:
     def tasks(self) -> list[Course]:
         """The counted tasks."""
         return [course for course in self.courses.values() if course.counts]
+
+    @property
+    def warned(self) -> list[Course]:
+        """The tasks with a warning."""
+        return [course for course in self.courses.values() if course.is_warned]
 
     def count(self, outcome: str) -> int:
         """Returns the number of tasks with this outcome."""
@@ -459,6 +467,7 @@ class Reader:
         course = self._course(line, at)
         course.outcome, course.outcome_at, course.cause = line["kind"], at, _text(line, "cause")
         course.counts = line["counts"] is not False if "counts" in line else course.counts
+        course.is_warned = line.get("warning") is True
 
     def _take_event(self, line: Line, at: float) -> None:
         if len(self.history.events) == _EVENTS_MAX:

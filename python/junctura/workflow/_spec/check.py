@@ -127,6 +127,8 @@ def _what(tasks: Sequence[Task]) -> Iterator[str]:
         yield " of ".join(part for part in (times, limit) if part)
     if task.may_fail:
         yield "may fail"
+    if task.start.none != "warn":
+        yield "may have no object" if task.start.none == "allow" else "fails without an object"
 
 
 def _needs(task: Task) -> Iterator[str]:
@@ -171,6 +173,7 @@ def _task(task: Task, workflow: Workflow) -> dict[str, Any]:
         "on": start.on,
         "each": start.each,
         "count": start.count,
+        "none": start.none if start.each is not None else None,
         "bundle": start.bundle,
         "joined": list(start.joined),
         "values": dict(task.values),

@@ -29,6 +29,8 @@ class Start:
         for each attribute.
     count
         For `each`: the number of objects that is complete. None: complete when no possible producer runs any more.
+    none
+        For `each` without an object: ``warn``, and it is done; ``allow``: it is done; ``fail``: it fails.
 
     """
 
@@ -38,6 +40,7 @@ class Start:
     joined: tuple[str, ...] = ()
     each: str | None = None
     count: int | None = None
+    none: str = "warn"
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class Kind:
     def _starts(self, known: Values) -> Start:
         if not self._start:
             return Start()
-        found: dict[str, Any] = {"count": self._start.get("count")}
+        found: dict[str, Any] = {"count": self._start.get("count"), "none": self._start.get("none", "warn")}
         for key in _CONDITIONS:
             if key not in self._start:
                 continue
@@ -242,6 +242,10 @@ def _check_belongings(said: dict[str, Any]) -> None:
         raise Wrong("it starts for each object, and waits for no other: a task before it can (after)", "start", "on")
     if "count" in start and "each" not in start:
         raise Wrong("there is no each", "start", "count")
+    if "none" in start and "each" not in start:
+        raise Wrong("there is no each", "start", "none")
+    if "none" in start and "count" in start:
+        raise Wrong("with a count, the task fails if objects are missing", "start", "none")
 
 
 def _check_all(texts: list[str], early: tuple[str, ...]) -> None:

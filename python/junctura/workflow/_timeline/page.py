@@ -16,6 +16,7 @@ from junctura.workflow._view.text_format import clean, count, seconds, size
 
 _ROWS_MAX = 5000
 _LINKS_SHOWN = 40
+_WARNINGS_SHOWN = 20
 _COLUMNS = ("task", "ended", "why it started", "began", "ran", "attempts", "waited for", "cause")
 _NUMBERS = ("began", "ran", "attempts")
 
@@ -43,7 +44,7 @@ def page(history: History) -> str:
 <h1>{name}</h1>
 <p class="from">{_origin(history)}</p>
 {_summary(history)}
-<figure>
+{_warnings(history)}<figure>
 {Drawing(history, attribution, chain).svg()}
 </figure>
 <section class="after">
@@ -91,6 +92,7 @@ def _summary(history: History) -> str:
     ]
     figures.append(("tasks", f"{len(courses):,}", ""))
     figures += [(word, f"{some:,}", "bad-word" if word == "failed" else "") for word, some in ended.items() if some]
+    figures += [("warnings", f"{len(history.warned):,}", "")] if history.warned else []
     figures += [("attempts after the first", f"{again:,}", "")] if again else []
     figures.append(
         (f"{'cores' if known else 'tasks'} at once, at most and on average", f"{most:,.0f} · {mean:.1f}", "")
@@ -100,6 +102,15 @@ def _summary(history: History) -> str:
         figures.append(("objects offered", f"{len(objects):,}" + (f" · {size(total)}" if total else ""), ""))
     shown = (f'<div><dt>{name}</dt><dd class="{css}">{escape(value)}</dd></div>' for name, value, css in figures)
     return f'<dl class="summary">{"".join(shown)}</dl>'
+
+
+def _warnings(history: History) -> str:
+    shown = [
+        f"<li><b>{escape(one.name)}</b>: {escape(one.cause, 600)}</li>" for one in history.warned[:_WARNINGS_SHOWN]
+    ]
+    more = len(history.warned) - len(shown)
+    shown += [f"<li>and {more:,} more</li>"] if more else []
+    return f"<section>\n<h2>Warnings</h2>\n<ul>{''.join(shown)}</ul>\n</section>\n" if shown else ""
 
 
 def _chain(chain: list[Link], length: float) -> str:

@@ -221,6 +221,9 @@ class StatusView:
         counts = ", ".join(
             f"{event[state]:,} {state}" for state in _ENDS if isinstance(event.get(state), int) and event[state]
         )
+        warned = event.get("warnings")
+        if isinstance(warned, int) and warned > 0:
+            counts = ", ".join([*([counts] if counts else []), count(warned, "warning")])
         objects = f"; {count(self._events['offered'], 'object')}" if self._events["offered"] else ""
         status = clean(str(event.get("status") or "ended"), 30)
         return [f"  {self._name} {status} after {seconds(self._at - self._begin)}: {counts or 'no tasks'}{objects}"]
