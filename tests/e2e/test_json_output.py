@@ -199,7 +199,7 @@ def test_a_pool(shell: Shell) -> None:
     says(shell, "pool-stat", "pool", "stat")
     says(shell, "pool-require", "pool", "require", "name=a", "--name", "keeper")
     shell.run("pool", "require", "name=b", "--name", "workers", "--group")
-    member = shell.start("get", "--follow", "name=b", "--group", "workers", "--count", "2", "-o", shell.folder / "b")
+    member = shell.start("get", "--follow", "name=b", "--group", "workers", "--count", "2", "-o", f"{shell.folder}/b/")
     for space in ("a", "b"):
         shell.run("put", "-", "--schema", "free", "--set", "name=a", "--set", f"space={space}", stdin=b"1")
     shell.run("put", "-", "--schema", "free", "--set", "name=b", "--retention", "released_by:later", stdin=b"1")

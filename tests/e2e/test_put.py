@@ -305,9 +305,9 @@ def test_objects_for_a_broken_requirement_are_not_lost_in_silence(bare: Shell, t
     files = [tmp_path / f"{number}.bin" for number in range(6)]
     for file in files:
         file.write_bytes(bytes(1 << 20))
-    # The fifth one waits until the requirement, which nobody reads, is broken.
+    # The fifth one waits until the requirement, which has no reader, is broken.
     said = bare.error(3, "put", *files, "--retention", "archived")
     assert "Gone: requirement archive: it is broken" in said
-    # Those for which nobody is retained come as before.
+    # Objects with another retention stay.
     bare.run("put", files[0], "--set", "name=kept")
     assert bare.text("ls", "--count") == "1\n"

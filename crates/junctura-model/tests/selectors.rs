@@ -462,6 +462,7 @@ fn a_range_of_another_language_gets_the_right_form() {
             "(step>0<6)",
             "; a comparison has one bound: write two, such as t>=0,t<10",
         ),
+        ("param=a=b", "; put a value with this character in double quotes"),
         ("param=t & step=6", "; conditions are joined by `,` or `and`"),
         ("param=t || step=6", "; alternatives are joined by `or`"),
         ("param=t; step=6", "; conditions are joined by `,`"),

@@ -142,10 +142,13 @@ fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrig
         })?;
     let mut line = String::new();
     if let Some(stdout) = server.stdout.take() {
-        // It prints one line when it listens; the end of the output without a line means that it does not.
+        // It prints one line when it, or a server that was started first, listens; the end of the output without a line
+        // means that neither does.
         let _ = BufReader::new(stdout).read_line(&mut line);
     }
     if !line.is_empty() {
+        // It has ended if another server was started first.
+        let _ = server.try_wait();
         return Ok(());
     }
     match server.wait() {

@@ -106,7 +106,7 @@ pub(crate) struct ServeArguments {
     /// Create the requirements of this file, as `junctura pool require --file` does, before any client can connect
     #[arg(long, value_name = "FILE")]
     requirements: Option<PathBuf>,
-    /// Print the address to standard output once clients can connect; if a server runs there already, print it and exit
+    /// Print the address to standard output once clients can connect; if a server has this unix: address already, print it and exit
     #[arg(long)]
     announce: bool,
     /// Poll for work this long before sleeping, if that pays: lower latency for more processor time
@@ -196,7 +196,7 @@ impl ServeArguments {
         }
     }
 
-    /// Another server runs at the address: whoever reads the output can use it.
+    /// Shows the address of the server that runs there already.
     fn show_earlier(&self, url: &str) {
         say!("junctura: a server runs at {url} already, with its own options");
         self.show(url);
@@ -214,7 +214,9 @@ impl ServeArguments {
         }
         let upstream = match pool.upstream(self.pool.as_deref()) {
             Err(error) if self.announce && error.code() == Code::AlreadyExists => {
-                self.show_earlier(self.pool.as_deref().unwrap_or_default());
+                // Without a name, the error names the path of the socket.
+                let usual = format!("unix:{}", error.subject());
+                self.show_earlier(self.pool.as_deref().unwrap_or(&usual));
                 return Ok(());
             }
             opened => opened?,

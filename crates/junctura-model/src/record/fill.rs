@@ -168,7 +168,7 @@ impl<'a> RecordFilling<'_, 'a> {
     fn take_open(&mut self, name: &'a str, value: Given<'a>) -> Result<()> {
         if !is_name(name) {
             let why = if is_reserved(name) {
-                "selectors use this word: choose another name"
+                "this word is reserved for selectors; choose another name"
             } else {
                 "a name has up to 64 letters, digits and _.:-, the first a letter or _"
             };

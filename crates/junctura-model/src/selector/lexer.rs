@@ -121,17 +121,15 @@ fn next(rest: &str, at: usize) -> Result<(SelectorToken, Cow<'_, str>, usize)> {
     let (token, len) = sign(rest.as_bytes()).ok_or_else(|| {
         let c = rest.chars().next().unwrap_or_default();
         let form = match c {
-            '&' => "conditions are joined by `,` or `and`",
-            '|' => "alternatives are joined by `or`",
-            ';' => "conditions are joined by `,`",
-            '!' => "a condition is negated by `not`, an equality by `!=`",
-            '[' | '{' => "a list is written name=a/b",
-            _ => "put a value with this character in double quotes",
+            '&' => "; conditions are joined by `,` or `and`",
+            '|' => "; alternatives are joined by `or`",
+            ';' => "; conditions are joined by `,`",
+            '!' => "; a condition is negated by `not`, an equality by `!=`",
+            '[' | '{' => "; a list is written name=a/b",
+            _ => "",
         };
-        invalid(
-            at,
-            format!("{c:?} is not allowed here; {form}").replace("'\\''", "\"'\""),
-        )
+        let cause = format!("{c:?} is not allowed here; put a value with this character in double quotes{form}");
+        invalid(at, cause.replace("'\\''", "\"'\""))
     })?;
     Ok((token, Cow::Borrowed(&rest[..len]), len))
 }

@@ -116,6 +116,11 @@ fn right_form(wanted: &[SelectorToken], found: &TextLexeme<'_>) -> &'static str 
         SelectorToken::Word if wanted == OPERATORS && is_word(&["like", "contains", "matches"]) => {
             "; a pattern is written name~\"a.*\""
         }
+        SelectorToken::Equal | SelectorToken::Unequal | SelectorToken::Like
+            if wanted != VALUE && wanted != OPERATORS =>
+        {
+            "; put a value with this character in double quotes"
+        }
         token if wanted != VALUE && wanted != OPERATORS && OPERATORS.contains(&token) => {
             "; a comparison has one bound: write two, such as t>=0,t<10"
         }

@@ -262,7 +262,7 @@ impl SelectorTyper<'_> {
     }
 }
 
-/// The canonical text of a value that ends a range, and its number.
+/// The canonical text of a value that is compared with, and its number.
 type Bound = (Box<str>, i128);
 
 fn among(attr: &TestedAttribute, negated: bool, texts: &[String]) -> TestCheck {

@@ -14,6 +14,10 @@ use super::turn::ReadTurn;
 const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
 const BACKLOG_BYTES_RESUME: usize = 1 << 20;
 
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the states of a connection are independent"
+)]
 pub(super) struct ClientConnection {
     pub(super) carrier: LocalCarrier,
     pub(super) inbox: Inbox,
@@ -27,6 +31,8 @@ pub(super) struct ClientConnection {
     /// It ends when what is queued was sent.
     pub(super) is_closing: bool,
     pub(super) turn: ReadTurn,
+    /// The log has its begin.
+    pub(super) is_logged: bool,
     /// Its client has crashed; data sent before is still read.
     pub(super) last_words: Option<LastWords>,
     waits_for: ReadyEvents,
@@ -43,6 +49,7 @@ impl ClientConnection {
             is_paused: false,
             is_closing: false,
             turn: ReadTurn::default(),
+            is_logged: false,
             last_words: None,
             waits_for: ReadyEvents {
                 readable: true,

@@ -521,10 +521,11 @@ impl Server {
     }
 
     fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
-        let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
+        let is_new = !self.core.has_joined(client);
+        let ring_bytes = hello.ring_bytes.filter(|_| is_new);
         let visits = hello.visits;
-        // Commands that only look at a pool come and go.
-        let peer = (!visits && tracing::enabled!(tracing::Level::INFO))
+        // Visitors are not logged.
+        let peer = (is_new && !visits && tracing::enabled!(tracing::Level::INFO))
             .then(|| (hello.name.to_string(), hello.host.to_string(), hello.pid));
         // Before the client is welcome: this process may be able to open no more descriptors.
         let rings = match ring_bytes
@@ -537,12 +538,15 @@ impl Server {
         self.core
             .request(now, client, number, &Request::Hello(hello), &mut self.world);
         if self.core.has_joined(client) {
-            if let Some((name, host, pid)) = peer {
-                tracing::info!(client, name, host, pid, "a client has connected");
-            }
             self.newcomers.remove(client);
-            if let Some(connection) = self.world.connections.get_mut(&client).filter(|_| visits) {
-                connection.turn.role = ClientRole::Visitor;
+            if let Some(connection) = self.world.connections.get_mut(&client) {
+                if visits {
+                    connection.turn.role = ClientRole::Visitor;
+                }
+                if let Some((name, host, pid)) = peer {
+                    connection.is_logged = true;
+                    tracing::info!(client, name, host, pid, "a client has connected");
+                }
             }
             if let Some(rings) = rings {
                 self.switch_to_rings(client, rings);
@@ -569,9 +573,7 @@ impl Server {
     fn lost(&mut self, client: u32, reason: &str) {
         self.newcomers.remove(client);
         if let Some(connection) = self.world.connections.remove(&client) {
-            if self.core.has_joined(client) {
-                tell_of_the_end(&connection, client, reason);
-            }
+            log_disconnect(&connection, client, reason);
             self.forget(connection);
             let farewell = FarewellState::None(reason.to_owned());
             let leaving = LeavingClient { client, farewell };
@@ -641,7 +643,7 @@ impl Server {
             Ok(_) if connection.is_finished() => {
                 self.newcomers.remove(client);
                 if let Some(connection) = self.world.connections.remove(&client) {
-                    tell_of_the_end(&connection, client, "it has left");
+                    log_disconnect(&connection, client, "goodbye");
                     self.forget(connection);
                 }
             }
@@ -689,9 +691,9 @@ fn io(doing: &str, errno: rustix::io::Errno) -> Error {
     Error::new(Code::Io, "server", format!("{doing}: {errno}"))
 }
 
-/// Logs the end of a connection; not of one that only looks at the pool.
-fn tell_of_the_end(connection: &ClientConnection, client: u32, reason: &str) {
-    if !matches!(connection.turn.role, ClientRole::Visitor) {
+/// Logs the end of a connection whose begin was logged.
+fn log_disconnect(connection: &ClientConnection, client: u32, reason: &str) {
+    if connection.is_logged {
         tracing::info!(client, reason, "a client has disconnected");
     }
 }

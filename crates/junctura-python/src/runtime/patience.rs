@@ -75,7 +75,7 @@ pub(crate) fn watched<T>(pool: &Pool, call: WatchedCall, make: impl FnOnce() -> 
 }
 
 impl WatchedCall {
-    /// Returns the text of the warning; `None` if no such call waits, or an earlier server does not answer.
+    /// Returns the text of the warning; `None` if there is nothing to report, or an earlier server does not answer.
     fn reasons(self, pool: &Pool) -> Option<String> {
         let (waits, what) = match self {
             Self::Offer => (waits_of_offers(pool), "offer"),
@@ -117,12 +117,21 @@ pub(crate) fn report_if_due() -> PyResult<()> {
         wait.is_reported |= is_due;
         is_due.then(|| (wait.pool.clone(), wait.call))
     });
-    let Some((pool, call)) = due.filter(|(pool, _)| may_report(pool)) else {
+    let Some((pool, call)) = due else {
         return Ok(());
     };
     let Some(waits) = call.reasons(&pool) else {
+        // It may have some later.
+        WAIT.with_borrow_mut(|wait| {
+            if let Some(wait) = wait {
+                (wait.since, wait.is_reported) = (None, false);
+            }
+        });
         return Ok(());
     };
+    if !may_report(&pool) {
+        return Ok(());
+    }
     let Some(_call) = EndingCall::begin_unattached() else {
         return Ok(());
     };

@@ -429,7 +429,7 @@ impl Archiver {
     fn archive_one(&mut self, object: Object, told: &mut Told<'_>) -> Result<()> {
         let (object, whole) = WholeArray::gather(&self.pool, object);
         let outcome = whole.map_err(|error| (is_of_array(&error), error)).and_then(|whole| {
-            let commit = self.write_at_last(&object, whole.as_ref(), told)?;
+            let commit = self.write_with_retry(&object, whole.as_ref(), told)?;
             Ok((commit, whole.map_or(object.len(), |whole| whole.bytes().len()) as u64))
         });
         match outcome {

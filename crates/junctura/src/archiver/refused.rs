@@ -88,7 +88,7 @@ pub(super) fn is_of_objects(error: &Error) -> bool {
     )
 }
 
-/// Returns whether a disk fails, or a bucket cannot be reached: it may be mended while the archiver waits.
+/// Returns whether a disk fails or refuses access, or a bucket cannot be reached: this may be repaired while the archiver waits.
 pub(super) fn is_of_disk(error: &Error) -> bool {
     matches!(error.code(), Code::Io | Code::Denied | Code::Unavailable)
 }

@@ -11,25 +11,33 @@ use crate::array::WholeArray;
 use crate::object::Object;
 
 impl Archiver {
-    /// Writes an object as [`Self::write`]. A failing disk is retried, unless the archiver is to stop; durable offers are
-    /// notified.
-    pub(super) fn write_at_last(
+    /// Writes an object; returns the commit with which the store has it already, if any. A failing disk is retried, unless
+    /// the archiver is to stop; durable offers are notified. An error is returned with whether only this object causes it.
+    pub(super) fn write_with_retry(
         &mut self,
         object: &Object,
         whole: Option<&WholeArray>,
         told: &mut Told<'_>,
     ) -> std::result::Result<Option<u64>, (bool, Error)> {
         let of_store = |error: Error| (false, error);
-        let mut is_told = false;
+        let (mut is_flushed, mut is_reported) = (false, false);
         loop {
-            let error = match self.write(object, whole, told) {
+            let error = match self.write(object, whole) {
+                Err((true, error))
+                    if error.code() == Code::LimitExceeded && !is_flushed && self.writer.pending() > 0 =>
+                {
+                    // One flush has no more room; the next one may.
+                    self.flush(told).map_err(of_store)?;
+                    is_flushed = true;
+                    continue;
+                }
                 Err((false, error)) if is_of_disk(&error) && self.writer.flush_is_known() => error,
                 done => return done,
             };
-            if !is_told {
+            if !is_reported {
                 self.complain(Some(object), &error, told).map_err(of_store)?;
             }
-            is_told = true;
+            is_reported = true;
             if self.progress.is_to_stop() {
                 return Err((false, error));
             }
@@ -37,13 +45,10 @@ impl Archiver {
         }
     }
 
-    /// Writes an object; returns the commit with which the store has it already, if any. An error is returned with
-    /// whether only this object causes it.
     fn write(
         &mut self,
         object: &Object,
         whole: Option<&WholeArray>,
-        told: &mut Told<'_>,
     ) -> std::result::Result<Option<u64>, (bool, Error)> {
         let schema = self.agree(object.schema()).map_err(|error| (true, error))?;
         let of_objects = |error: Error| (is_of_objects(&error), error);
@@ -54,15 +59,7 @@ impl Archiver {
                 return Ok(commit);
             }
         }
-        let mut written = write(&mut self.writer, schema, object, whole);
-        if let Err(error) = &written
-            && error.code() == Code::LimitExceeded
-            && self.writer.pending() > 0
-        {
-            // One flush has no more room; the next one may.
-            self.flush(told).map_err(|error| (false, error))?;
-            written = write(&mut self.writer, schema, object, whole);
-        }
+        let written = write(&mut self.writer, schema, object, whole);
         written.map(|()| None).map_err(of_objects)
     }
 

@@ -8,6 +8,9 @@ use junctura_terminal::size;
 use super::words;
 use crate::exit::proposals::complete_message;
 
+/// The most clients that the message of a full pool names.
+const HOLDERS_MAX: usize = 10;
+
 pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Result<()> {
     let keepers = pool.reasons().keepers()?;
     if json {
@@ -72,11 +75,13 @@ pub(super) fn causes_of(pool: &Pool, keepers: &MemoryKeepers) -> Result<Vec<Stri
 
 /// Returns a line for each client that holds objects of a tenth of the memory or more: no broken requirement frees these.
 pub(super) fn holders(keepers: &MemoryKeepers) -> Vec<String> {
-    let budget = keepers.memory.map_or(0, |memory| memory.budget_bytes);
-    let holds_much = keepers
-        .clients
-        .iter()
-        .filter(|one| one.held_bytes > 0 && one.held_bytes >= budget / 10);
+    let Some(memory) = keepers.memory else {
+        return Vec::new();
+    };
+    let much = memory.budget_bytes.max(10) / 10;
+    let mut holders: Vec<&KeptByClient> = keepers.clients.iter().filter(|one| one.held_bytes >= much).collect();
+    holders.sort_unstable_by_key(|one| std::cmp::Reverse(one.held_bytes));
+    holders.truncate(HOLDERS_MAX);
     let line = |one: &KeptByClient| {
         format!(
             "{} holds {}, {}, until it releases them",
@@ -85,14 +90,14 @@ pub(super) fn holders(keepers: &MemoryKeepers) -> Vec<String> {
             size::bytes(one.held_bytes)
         )
     };
-    holds_much.map(line).collect()
+    holders.into_iter().map(line).collect()
 }
 
-/// Returns a line for each other reason that keeps a tenth of the memory or more: it remains when the first one ends.
+/// Returns a line for each other reason that keeps a tenth of the first one's bytes or more: it remains when that one ends.
 fn other_causes(keepers: &MemoryKeepers, most: &KeptSum) -> Vec<String> {
     let is_much = |sum: &&KeptSum| sum.because != most.because && sum.bytes >= most.bytes.max(10) / 10;
     let line = |sum: &KeptSum| {
-        let who = match sum.because.as_str() {
+        let owner = match sum.because.as_str() {
             "held" => keepers
                 .clients
                 .iter()
@@ -109,7 +114,7 @@ fn other_causes(keepers: &MemoryKeepers, most: &KeptSum) -> Vec<String> {
             kept_words(sum),
             words::count(sum.objects, "object"),
             size::bytes(sum.bytes),
-            who.unwrap_or_default()
+            owner.unwrap_or_default()
         )
     };
     keepers.sums.iter().filter(is_much).map(line).collect()

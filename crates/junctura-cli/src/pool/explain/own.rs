@@ -1,10 +1,13 @@
 //! The reasons why requests of this command itself wait, as text.
 
-use junctura::reasons::{KeptSum, WaitingRequest};
+use junctura::reasons::{KeptSum, RequirementReference, WaitingRequest};
 use junctura::{Pool, Result};
 
 use super::chains::WaitGraph;
 use super::{WAITS_MAX, memory, waits, words};
+
+/// A reader that has released nothing for so long, in milliseconds, is reported to keep a withdrawal waiting.
+const STALLED_MS: u64 = 3000;
 
 /// The reasons for which the memory of a pool is full.
 #[derive(Clone, Debug)]
@@ -40,21 +43,26 @@ pub fn full_memory(pool: &Pool) -> Result<Option<FullMemory>> {
 /// # Errors
 /// Those of the requests to the server.
 pub fn waits_of_offers(pool: &Pool) -> Result<Option<String>> {
-    waits_of(pool, &["offer", "lease", "bundle"])
+    waits_of(pool, &["offer", "lease", "bundle"], |_| true)
 }
 
-/// Returns what the withdrawals of a pool's own client wait for, as [`waits_of_offers`].
+/// Returns the reasons for which the withdrawals of a pool's own client wait, as [`waits_of_offers`]; `None` also if the
+/// objects have readers that have released something in the last seconds.
 ///
 /// # Errors
 /// Those of the requests to the server.
 pub fn waits_of_withdrawals(pool: &Pool) -> Result<Option<String>> {
-    waits_of(pool, &["withdraw"])
+    let is_stalled = |one: &RequirementReference| !one.is_read || one.idle_ms.is_some_and(|idle| idle >= STALLED_MS);
+    waits_of(pool, &["withdraw"], |request| {
+        let mut named = request.on.iter().filter_map(|one| one.requirement.as_ref());
+        named.any(is_stalled)
+    })
 }
 
-fn waits_of(pool: &Pool, kinds: &[&str]) -> Result<Option<String>> {
+fn waits_of(pool: &Pool, kinds: &[&str], is_reported: impl Fn(&WaitingRequest) -> bool) -> Result<Option<String>> {
     let client = pool.client()?;
     let all = WaitGraph::new(pool.reasons().waits(WAITS_MAX)?);
-    let is_one = |request: &&WaitingRequest| kinds.contains(&request.kind.as_str());
+    let is_one = |request: &&WaitingRequest| kinds.contains(&request.kind.as_str()) && is_reported(request);
     let own: Vec<&WaitingRequest> = all.waits_of(client).filter(is_one).collect();
     let Some(first) = own.first() else {
         return Ok(None);

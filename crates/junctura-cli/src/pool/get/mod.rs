@@ -121,6 +121,16 @@ impl GetArguments {
                 return wrong(name, "it needs --all or --follow");
             }
         }
+        if self.is_shared() && self.into.is_one_file() {
+            let name = if self.group.is_some() {
+                "--group"
+            } else {
+                "--requirement"
+            };
+            let cause =
+                "objects are released one by one, and one file is complete only at the end: name a folder, or -";
+            return wrong(name, cause);
+        }
         if self.follow && self.count.is_none() && self.into.is_one_file() {
             return wrong(
                 "--follow",
@@ -128,6 +138,11 @@ impl GetArguments {
             );
         }
         Ok(())
+    }
+
+    /// Whether a requirement or group is owed the objects: each is released when it is written.
+    fn is_shared(&self) -> bool {
+        self.group.is_some() || self.requirement.is_some()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -202,8 +217,7 @@ impl GetArguments {
             ..options
         };
         let mut follow = about_selector(pool.follow_with(&selector, options), &selector)?;
-        let is_shared = self.group.is_some() || self.requirement.is_some();
-        if is_shared {
+        if self.is_shared() {
             taker.leave_to_others();
         }
         while self.count.is_none_or(|count| taker.objects() < count) {
@@ -229,7 +243,9 @@ impl GetArguments {
             };
             match next {
                 Some(Item::Object(object)) => {
-                    if let Err(error) = taker.take(&object) {
+                    let outcome = taker.take(&object);
+                    let written = outcome.and_then(|()| if self.is_shared() { taker.flush() } else { Ok(()) });
+                    if let Err(error) = written {
                         // Another member may be able to write it.
                         object.give_back()?;
                         return Err(error);
@@ -241,7 +257,7 @@ impl GetArguments {
             }
         }
         // The other members of the group may have received everything, and a requirement may be owed nothing.
-        let is_enough = self.follow || self.count == Some(0) || is_shared;
+        let is_enough = self.follow || self.count == Some(0) || self.is_shared();
         if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
             let why = why_nothing(pool, &selector, "`junctura ls --tree` shows what the pool has");
             return Err(Error::new(Code::NotFound, selector, format!("nothing matches; {why}")));

@@ -16,7 +16,7 @@ pub(crate) mod tally;
 use std::time::Duration;
 
 use clap::Args;
-use junctura::{Bundle, Code, Error, Pool, Result, Retention};
+use junctura::{Bundle, Code, Consumers, Error, Pool, Result, Retention};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
 use serde_json::Value;
@@ -106,29 +106,28 @@ pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
     feed.if_wanted(arguments.if_wanted);
     let outcome = arguments.files.read(&mut feed, &interrupt);
     feed.finish(outcome, arguments.ending())?;
-    arguments
-        .retention
-        .as_ref()
-        .map_or(Ok(()), |retention| kept_by_its_readers(&pool, retention))
+    match &arguments.retention {
+        Some(Retention::ReleasedBy(names)) => check_requirements(&pool, names),
+        _ => Ok(()),
+    }
 }
 
-/// Fails if a requirement that objects are retained for is broken: they were removed at once, and are lost for its reader.
-fn kept_by_its_readers(pool: &Pool, retention: &Retention) -> Result<()> {
-    let Retention::ReleasedBy(names) = retention else {
-        return Ok(());
-    };
+/// Fails if all requirements that objects are retained for are broken: the objects were removed at once.
+fn check_requirements(pool: &Pool, names: &Consumers) -> Result<()> {
     // A token may have no right to read the counters.
     let Ok(stat) = pool.stat() else { return Ok(()) };
     let stat: Value = serde_json::from_str(&stat).unwrap_or_default();
-    let is_broken = |one: &&Value| one["broken"] == true && names.iter().any(|name| one["name"] == name);
     let all = stat["named_requirements"].as_array();
-    let Some(found) = all.into_iter().flatten().find(is_broken) else {
-        return Ok(());
+    let is_broken = |name: &str| {
+        let mut requirements = all.into_iter().flatten();
+        requirements.any(|one| one["name"] == name && one["broken"] == true)
     };
-    let name = found["name"].as_str().unwrap_or_default();
-    let cause = "it is broken: its readers released nothing while the pool was full. Objects that only it retains are removed \
-                 at once, and are lost for it; start its reader, which makes it whole";
-    Err(Error::new(Code::Gone, format!("requirement {name}"), cause))
+    if !names.iter().all(is_broken) {
+        return Ok(());
+    }
+    let cause = "it is broken, so objects that only it retains are removed at once and reported to its next reader as lost; \
+                 start its reader";
+    Err(Error::new(Code::Gone, format!("requirement {names}"), cause))
 }
 
 impl PutArguments {
