@@ -207,7 +207,7 @@ def of_texts(step: int, dtype: Any) -> Any:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_texts_of_coordinates_are_compared_by_value(way: str) -> None:
-    dtypes = {0: "U1", 6: "U3", 12: object}
+    dtypes: dict[int, Any] = {0: "U1", 6: "U3", 12: object}
     data = loaded(way, {step: of_texts(step, dtype) for step, dtype in dtypes.items()})
     assert data.station.values.tolist() == ["a", "b"] and data.site.values.tolist() == "c"
     assert data.t2m.values.tolist() == [[0, 1], [6, 7], [12, 13]]
