@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import warnings
 from collections.abc import Callable
@@ -357,28 +356,40 @@ def test_events_of_some_kinds(pool: junctura.Pool) -> None:
         pool.subscribe("name=")
 
 
-def start_and_await_sleep(thread: threading.Thread) -> None:
+def begin_waiting(stream: Any, given: list[Any]) -> threading.Thread:
+    """Starts a thread that waits for the next item; returns when the thread is about to wait."""
+    is_begun = threading.Event()
+
+    def wait() -> None:
+        is_begun.set()
+        given.append(stream.next())
+
+    thread = threading.Thread(target=wait)
     thread.start()
-    while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rsplit(") ")[-1][0] != "S":
-        pass
+    is_begun.wait()
+    return thread
 
 
-@pytest.mark.parametrize("begin", [lambda pool: pool.follow(only_new=True), lambda pool: pool.subscribe()])
+@pytest.mark.parametrize(
+    "begin", [lambda pool: pool.follow(only_new=True), lambda pool: pool.subscribe(kinds=["offered"])]
+)
 def test_a_wait_behind_another_thread_ends_in_time(begin: Callable[[junctura.Pool], Any]) -> None:
     with junctura.Pool(schema="free") as pool:
         stream = begin(pool)
         given: list[Any] = []
-        thread = threading.Thread(target=lambda: given.append(stream.next()))
-        start_and_await_sleep(thread)
+        thread = begin_waiting(stream, given)
+        # Whichever of the two has the turn.
         for timeout in (0, 0.15):
             with pytest.raises(junctura.Timeout, match="nothing arrived in time"):
                 stream.next(timeout=timeout)
         offer(pool, "a")
         thread.join()
-        assert given[0] is not None
-        # The turn is free again: what is left is there, or nothing is in time.
-        with contextlib.suppress(junctura.Timeout):
+        # The turn is free again, and the object was given once.
+        with pytest.raises(junctura.Timeout):
             stream.next(timeout=0)
+        (item,) = given
+        found = item.object if isinstance(item, junctura.Event) else item
+        assert found is not None and found["name"] == "a"
         stream.close()
 
 
@@ -387,9 +398,7 @@ def test_another_thread_may_close_what_one_waits_for(begin: Callable[[junctura.P
     with junctura.Pool(schema="free") as pool:
         stream = begin(pool)
         given: list[Any] = []
-        threads = [threading.Thread(target=lambda: given.append(stream.next())) for _ in range(2)]
-        for thread in threads:
-            start_and_await_sleep(thread)
+        threads = [begin_waiting(stream, given) for _ in range(2)]
         stream.close()
         for thread in threads:
             thread.join()

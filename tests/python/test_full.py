@@ -88,30 +88,59 @@ def test_a_long_wait_is_reported_once(call: str) -> None:
         assert "objects that stay until they are withdrawn: 1 object" in text
 
 
-async def withdraw_in_a_task(pool: junctura.Pool) -> None:
-    await junctura.aio.Pool(pool).withdraw_all("name=a", timeout=7)
-
-
 WITHDRAWALS: dict[str, Callable[[junctura.Pool], object]] = {
-    "withdraw": lambda pool: pool.withdraw(name="a", timeout=7),
-    "withdraw_all": lambda pool: pool.withdraw_all("name=a", timeout=7),
-    "awaited withdraw_all": lambda pool: asyncio.run(withdraw_in_a_task(pool)),
+    "withdraw": lambda pool: pool.withdraw(name="a"),
+    "withdraw_all": lambda pool: pool.withdraw_all("name=a"),
 }
+
+
+def check_withdrawal(text: str) -> None:
+    assert text.startswith("the withdrawal waits: ") and "\n" not in text
+    assert "workers" in text and "no members" in text
+
+
+def owed_to_a_group() -> junctura.Pool:
+    """A pool with an object of a group without members."""
+    pool = junctura.Pool(schema="free")
+    pool.require("name=a", name="workers", group=True)
+    pool.offer(b"", name="a")
+    return pool
 
 
 @pytest.mark.parametrize("call", WITHDRAWALS)
 def test_a_withdrawal_that_waits_for_a_group_without_members_is_reported(call: str) -> None:
-    with junctura.Pool(schema="free") as pool:
-        pool.require("name=a", name="workers", group=True)
-        pool.offer(b"", name="a")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with pytest.raises(junctura.Timeout):
-                WITHDRAWALS[call](pool)
-        (found,) = [one for one in caught if issubclass(one.category, junctura.WaitWarning)]
-        text = str(found.message)
-        assert text.startswith("the withdrawal waits: ") and "\n" not in text
-        assert "workers" in text and "no members" in text
+    with owed_to_a_group() as pool, warnings.catch_warnings():
+        # The report ends the call.
+        warnings.simplefilter("error", junctura.WaitWarning)
+        with pytest.raises(junctura.WaitWarning) as caught:
+            WITHDRAWALS[call](pool)
+        check_withdrawal(str(caught.value))
+
+
+def test_a_withdrawal_in_a_task_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[str] = []
+
+    async def withdraw(pool: junctura.Pool) -> None:
+        loop, is_reported = asyncio.get_running_loop(), asyncio.Event()
+
+        def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+            if issubclass(category, junctura.WaitWarning):
+                reports.append(str(message))
+                loop.call_soon_threadsafe(is_reported.set)
+
+        monkeypatch.setattr(warnings, "showwarning", show)
+        async with junctura.aio.Pool(pool) as awaiting:
+            withdrawal = asyncio.ensure_future(awaiting.withdraw_all("name=a"))
+            await is_reported.wait()
+            withdrawal.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await withdrawal
+
+    with owed_to_a_group() as pool, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        asyncio.run(withdraw(pool))
+    (report,) = reports
+    check_withdrawal(report)
 
 
 def test_a_wait_that_ends_in_time_is_not_reported() -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from python_stores import FIELD
 
@@ -103,6 +104,8 @@ attributes:
   exposure: {type: duration}
   day: {type: date}
   gain: {type: decimal}
+  dtype: {type: string}
+  shape: {type: list of integer}
 """
 
 
@@ -143,6 +146,44 @@ def test_times_are_times_in_both_tables(tmp_path: Path, fraction: str) -> None:
     # Others read the texts of the catalogue.
     assert listing.to_arrow()["exposure"].to_pylist() == [None, "1ms", "2ms"]
     assert store.list("taken=2026-11-21").to_pandas().empty
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "dtype"),
+    [
+        ("exposure", ["1ms", "3000000h"], "timedelta64[ms]"),
+        ("exposure", ["1us", "3000000h"], "timedelta64[us]"),
+        ("exposure", ["2s", "3000000h"], "timedelta64[s]"),
+        ("exposure", ["1ns", "3000000h"], None),
+        ("ended", ["1600-01-01T00:00:00Z", "2026-11-20T00:00:00.123456Z"], "datetime64[us, UTC]"),
+        ("ended", ["1600-01-01T00:00:00Z", "2026-11-20T00:00:00.123456789Z"], None),
+        ("ended", ["1600-01-01T00:00:00.123456789Z", "2026-11-20T00:00:00Z"], None),
+    ],
+)
+def test_times_that_fit_no_unit_are_texts(tmp_path: Path, name: str, values: list[str], dtype: str | None) -> None:
+    pandas = pytest.importorskip("pandas")
+    with junctura.Store.create(tmp_path / "store", schema=junctura.Schema.from_yaml(TIMES)) as store:
+        for hour, value in enumerate(values):
+            store.archive(np.zeros(1), taken=f"2026-11-20T0{hour}:00:00Z", **{name: value})
+        store.archive(np.zeros(1), taken="2026-11-20T02:00:00Z")
+    listing = store.list()
+    texts = [obj.get(name) for obj in listing]
+    of_dataset = store.list(f"exists({name})").to_xarray()[name]
+    for frame in (listing.to_pandas(), junctura.to_pandas(listing)):
+        assert frame[name].isna().tolist() == [False, False, True]
+        if dtype is None:
+            assert frame[name].tolist()[:2] == texts[:2] and str(frame[name].dtype) in ("str", "object", "category")
+        else:
+            assert str(frame[name].dtype) == dtype
+            read = pandas.Timestamp if name == "ended" else pandas.Timedelta
+            assert [read(text) for text in values[:1]] == frame[name].tolist()[:1]
+    column = junctura.to_arrow(listing)[name]
+    if dtype is None:
+        assert column.to_pylist() == texts and of_dataset.values.tolist() == texts[:2]
+    else:
+        assert not arrow.types.is_string(column.type) and of_dataset.dtype.kind in "mM"
+        # The short one was not rounded.
+        assert len(set(column[:2].cast(arrow.int64()).to_pylist())) == 2 and 0 not in of_dataset.values.astype(int)
 
 
 def checkpointed(store: junctura.Store) -> list[str]:

@@ -200,6 +200,71 @@ def test_each_variable_keeps_its_labels() -> None:
     assert "height" not in data.coords
 
 
+def of_texts(step: int, dtype: Any) -> Any:
+    coords = {"station": ("x", np.array(["a", "b"], dtype)), "site": ((), np.array("c", dtype))}
+    return xarray.DataArray([step, step + 1], coords, "x", "t2m")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_texts_of_coordinates_are_compared_by_value(way: str) -> None:
+    dtypes: dict[int, Any] = {0: "U1", 6: "U3", 12: object}
+    data = loaded(way, {step: of_texts(step, dtype) for step, dtype in dtypes.items()})
+    assert data.station.values.tolist() == ["a", "b"] and data.site.values.tolist() == "c"
+    assert data.t2m.values.tolist() == [[0, 1], [6, 7], [12, 13]]
+    for at, dtype in dtypes.items():
+        arrays = {step: of_texts(step, "U1") for step in dtypes}
+        arrays[at] = of_texts(at, dtype).assign_coords(station=("x", np.array(["a", "c"], dtype)))
+        with pytest.raises(junctura.InvalidArgument, match=r"different station: a/b in .*, and a/c in|: a/c in .* a/b"):
+            loaded(way, arrays)
+
+
+def test_texts_of_coordinates_are_compared_after_pickling(tmp_path: Any) -> None:
+    with junctura.Store.create(tmp_path / "store", schema=junctura.Schema.from_yaml(SCHEMA)) as store:
+        for step, dtype in {0: "U1", 6: "U3", 12: object, 18: "U1"}.items():
+            store.archive(of_texts(step, dtype), step=step)
+        other = of_texts(24, "U3").assign_coords(station=("x", ["a", "c"]))
+        store.archive(other, step=24)
+        store.archive(of_texts(30, "U1"), step=30)
+    lazy = pickle.loads(pickle.dumps(store.list().to_xarray()))
+    assert lazy.t2m.sel(step=[0, 6, 12, 18, 30]).values[:, 0].tolist() == [0, 6, 12, 18, 30]
+    with pytest.raises(junctura.InvalidArgument, match=r"different station: a/b in .*, and a/c in"):
+        lazy.t2m.sel(step=24).load()
+
+
+@pytest.mark.parametrize("kind", "US")
+@pytest.mark.parametrize("way", WAYS)
+def test_values_that_are_texts_have_the_widest_type(way: str, kind: str) -> None:
+    def texts(width: int) -> Any:
+        return xarray.DataArray(np.array(["x" * width] * 2, f"{kind}{width}"), dims="x", name="t2m")
+
+    data = loaded(way, {step: texts(width) for step, width in {0: 1, 6: 2, 12: 3}.items()})
+    assert data.t2m.dtype == np.dtype(f"{kind}3")
+    assert [len(text) for text in data.t2m.values[:, 0]] == [1, 2, 3]
+
+
+def test_values_that_are_wider_than_those_of_an_opened_dataset_are_not_cut() -> None:
+    schema = SCHEMA.replace("  dtype: {type: string}\n", "")
+    arrays = {
+        step: xarray.DataArray(["x" * width], dims="x", name="t2m") for step, width in {0: 1, 6: 3, 12: 1}.items()
+    }
+    data = opened("listing", arrays, schema)
+    with pytest.raises(junctura.InvalidArgument, match=r"different types: <U1 in .*, and <U3 in"):
+        data.t2m.sel(step=6).load()
+
+
+@pytest.mark.parametrize("dtype", ["U", object])
+def test_scalar_texts_that_differ_between_variables_are_their_attributes(dtype: Any) -> None:
+    store = junctura.Store.create(f"memory:{next(NAMES)}", schema=junctura.Schema.from_yaml(SCHEMA))
+    with store:
+        for name, site, gap in (("a", "Rome", None), ("b", "Oslo", np.nan)):
+            coords = {"site": ((), np.array(site, dtype)), "same": ((), np.array("x", dtype if name == "a" else "U3"))}
+            coords["gap"] = ((), np.array(gap, object))
+            store.archive(xarray.DataArray([1.0], coords, "x", name), step=0)
+    data = store.list().to_xarray().load()
+    assert (data.a.attrs["site"], data.b.attrs["site"]) == ("Rome", "Oslo")
+    assert data["same"].item() == "x" and "site" not in data.coords
+
+
 @pytest.mark.parametrize("dtype", ["f4", "i8", "c16", "M8[ns]", "m8[s]"])
 def test_values_where_no_object_is(dtype: str) -> None:
     store = junctura.Store.create(f"memory:{next(NAMES)}", schema=junctura.Schema.from_yaml(SCHEMA))

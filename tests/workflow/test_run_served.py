@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_real import Real, interrupt
+from run_world import task, workflow
+
+import junctura
+from junctura.workflow._engine.run import run
+from junctura.workflow._executors.jobs import Ended, Job
+from junctura.workflow._spec.tasks import PoolWanted
 
 HEAD = "workflow: test\npool: {service: server}\ntasks:\n"
 SERVER = "  server:\n    service: [junctura, pool, serve, --pool, 'tcp://127.0.0.1:0', --announce, --schema, free]\n"
@@ -54,6 +61,73 @@ def test_a_server_that_ends_before_it_serves_is_named(tmp_path: Path) -> None:
     assert "server did not end well" in real.run(1)
     assert real.outcomes() == {"server": "failed", "produce": "skipped"}
     assert served(real) == []
+
+
+@pytest.mark.parametrize("after", ["", "; exec sleep 1000"])
+def test_a_server_that_runs_already_is_not_used(tmp_path: Path, after: str) -> None:
+    with junctura.Pool(schema="free") as earlier:
+        earlier.offer(b"payload", name="a-1", kind="field", of="an earlier run")
+        text = (
+            HEAD
+            + "  picture:\n    run: [python, consume.py, '{object}']\n    start: {each: kind=field}\n"
+            + PRODUCER
+            + f"  server:\n    service: [sh, -c, 'junctura pool serve --pool {earlier.url} --announce{after}']\n"
+        )
+        real = Real(tmp_path, text)
+        said = real.run(1)
+        assert len(earlier.list()) == 1
+    assert f"server: a server runs at {earlier.url} already: stop the server there, or choose another address" in said
+    assert real.outcomes() == {"server": "failed", "picture": "skipped", "produce": "skipped"}
+    assert served(real) == []
+
+
+class Announcing:
+    """An executor, and its only job, which has announced an address and ended before the run takes the address."""
+
+    identity = "job 1"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def start(
+        self,
+        job: Job,
+        on_begin: Callable[[], None],
+        on_end: Callable[[Ended], None],
+        on_taken: Callable[[str], None] | None = None,
+    ) -> Announcing:
+        assert on_taken is not None
+        job.log.write_text(f"{self.url}\n")
+        on_begin()
+        on_end(Ended(0))
+        return self
+
+    def end(self, *, at_once: bool = False) -> None:
+        assert not at_once
+
+    def check(self, job: Job) -> str:
+        assert job.command
+        return ""
+
+    def end_left(self, identities: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(identities, "")
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_address_is_not_used_when_its_task_has_ended(tmp_path: Path) -> None:
+    with junctura.Pool(schema="free") as earlier:
+        flow = workflow(task("server", service=True), task("user"), pool=PoolWanted(service="server"))
+        outcome = run(flow, tmp_path, executors={"local": Announcing(earlier.url)})
+    cause = f"it announced {earlier.url} and ended: stop the server there, or choose another address"
+    assert outcome.failures == {"server": cause, "user": "server did not end well"}
+
+
+def test_a_server_that_announces_nothing_has_failed(tmp_path: Path) -> None:
+    real = Real(tmp_path, HEAD + PRODUCER + "  server:\n    service: [echo, well]\n")
+    assert "server: it ended before it served the pool" in real.run(1)
+    assert real.outcomes() == {"server": "failed", "produce": "skipped"}
 
 
 def test_an_address_where_nobody_is_ends_the_run(tmp_path: Path) -> None:

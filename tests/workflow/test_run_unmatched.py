@@ -7,7 +7,10 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from run_world import BAD, World, task, world
 
 import junctura
 from junctura.workflow._engine import events as ev
-from junctura.workflow._engine.selector_hint import selector_hint
+from junctura.workflow._engine import pool as pool_of_run
+from junctura.workflow._engine.selector_hint import NAME, selector_hint
 from junctura.workflow._record.history import read
 from junctura.workflow._spec.tasks import PoolWanted
 
@@ -171,14 +175,28 @@ def test_a_resumed_run_looks_for_objects_again() -> None:
     assert warned(one) == set() and one.said("done")["p"] == ""
 
 
-def test_hints_of_very_many_selectors_are_limited() -> None:
+@pytest.mark.parametrize("key", ["each", "on"])
+def test_hints_of_very_many_selectors_are_limited(key: str) -> None:
     names = [f"p-{number}" for number in range(300)]
-    one = world(task("a"), *(task(name, of="p", each=f"x={name}") for name in names))
+    one = world(task("a"), *(task(name, of="p", **{key: f"x={name}"}) for name in names))
     one.hints = {f"x={name}": HINT for name in names}
     one.end("a")
+    # A request that nothing waits for changes nothing.
+    one.take(ev.Hinted("x=y", HINT))
     one.tell()
-    assert one.status() == ("done", 0) and warned(one) == set(names)
-    assert sum(HINT in cause for cause in one.said("done").values()) == 100
+    assert one.status() == (("done", 0) if key == "each" else ("failed", 1))
+    assert warned(one) == (set(names) if key == "each" else set())
+    ends = one.said("done" if key == "each" else "failed").values()
+    assert sum(HINT in cause for cause in ends) == 100 == len(one.engine._hints)
+
+
+def test_of_very_many_failed_tasks_three_are_named() -> None:
+    failing = [f"f-{number}" for number in range(200)]
+    one = world(*map(task, failing), task("p", each="x=1"), cores=200)
+    for name in failing:
+        one.end(name, BAD)
+    one.tell()
+    assert one.said("done")["p"] == "no object matched x=1; f-0, f-1, f-2 and 197 more failed"
 
 
 @pytest.mark.parametrize(
@@ -202,12 +220,71 @@ def test_a_pool_that_cannot_be_reached_gives_no_hint(tmp_path: Path) -> None:
     assert selector_hint(f"unix:{tmp_path}/no.sock", "kind=feild") == ""
 
 
+class Answerless:
+    """A pool that fails, or never answers."""
+
+    error: Exception | None = None
+
+    def __init__(self, _url: str, name: str) -> None:
+        assert name == NAME
+
+    def __enter__(self) -> Answerless:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def _begin_mistakes(self, _selector: str) -> Answerless:
+        if self.error is not None:
+            raise self.error
+        return self
+
+    _begin_value_hints = _begin_mistakes
+
+    def poll(self, _wake: Callable[[], None]) -> None:
+        return None
+
+
+@pytest.mark.parametrize("error", [None, ValueError("unexpected"), RuntimeWarning("as an error")])
+def test_no_error_and_no_silence_of_a_pool_ends_the_run(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Answerless, "error", error)
+    monkeypatch.setattr(junctura, "Pool", Answerless)
+    assert selector_hint("unix:any", "kind=feild", time.monotonic() + 0.01) == ""
+    # None is requested after the deadline.
+    monkeypatch.delattr(junctura, "Pool")
+    assert selector_hint("unix:any", "kind=feild", time.monotonic()) == ""
+
+
+def test_a_watch_that_is_closed_requests_no_more_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[str] = []
+    is_requested = threading.Event()
+
+    def hint(_url: str, selector: str, _deadline: float) -> str:
+        requested.append(selector)
+        is_requested.set()
+        assert watch._closing.wait(LIMIT_S)
+        return ""
+
+    monkeypatch.setattr(pool_of_run, "selector_hint", hint)
+    with junctura.Pool(schema=["free"]) as pool:
+        watch = pool_of_run.Watch(pool.url, [], lambda _event: None)
+        for number in range(3):
+            watch.hint(f"x={number}")
+        assert is_requested.wait(LIMIT_S)
+        watch.close()
+    assert requested == ["x=0"]
+
+
 def test_result_record_and_timeline_have_the_warning(tmp_path: Path) -> None:
     real = Real(tmp_path, FLOW.replace("{START}", "{each: kind=feild}"))
     cause = "no object matched kind=feild; did you mean kind=field?"
     said = real.run(0)
     assert "done: 2 done, 1 warning, in " in said and f"\n  warning: plot: {cause}\n" in said
-    assert f"plot is done: {cause}" in said and re.search(r"test done after .*: 2 done, 1 warning; 0", said) is None
+    assert f"plot is done: {cause}" in said
+    (last,) = [line for line in said.splitlines() if "test done after " in line]
+    assert re.search(r"test done after \S+ m?s: 2 done, 1 warning$", last), last
     lines = real.record()
     (line,) = [line for line in lines if line.get("warning")]
     assert (line["kind"], line["task"], line["cause"], line["counts"]) == ("done", "plot", cause, False)
@@ -245,7 +322,9 @@ def test_the_printed_command_resumes_a_run_whose_selector_was_corrected(tmp_path
     assert real.outcomes() == {"model": "done", "plot": "failed", "report": "skipped"}
     # Any name of a file, and any folder of the run.
     file.write_text(text)
-    run = shlex.join(["python3", "-m", "junctura.workflow", file.name, "--run-dir", "r $1", "--parallel", "3", "-q"])
+    run = shlex.join(
+        [sys.executable, "-m", "junctura.workflow", file.name, "--run-dir", "r $1", "--parallel", "3", "-q"]
+    )
     command = resuming(shell(run, folder, 1))
     assert shlex.split(command)[-5:] == [file.name, "--resume", "r $1", "--parallel", "3"]
     file.write_text(text.replace("feild", "field"))
@@ -278,7 +357,7 @@ def shell(command: str, folder: Path, code: int) -> str:
 
 def test_the_command_does_not_take_a_path_for_an_option(tmp_path: Path) -> None:
     (tmp_path / "-f.yaml").write_text("workflow: w\ntasks:\n  a: {run: [test, -e, '{here}/good']}\n")
-    command = resuming(shell("python3 -m junctura.workflow ./-f.yaml --run-dir=-r", tmp_path, 1))
+    command = resuming(shell(f"{shlex.quote(sys.executable)} -m junctura.workflow ./-f.yaml --run-dir=-r", tmp_path, 1))
     assert shlex.split(command)[-3:] == ["./-f.yaml", "--resume", "./-r"]
     (tmp_path / "good").touch()
     assert shell(command, tmp_path, 0).startswith("done: 1 done")

@@ -50,14 +50,16 @@ _PANDAS = {
 }
 
 
-def _times(kind: str, values: list[str | None]) -> npt.NDArray[Any]:
-    """Returns timestamps or durations; NaT where there is none.
+def _times(kind: str, values: list[str | None]) -> npt.NDArray[Any] | None:
+    """Returns timestamps or durations; NaT where there is none. None: no unit states all of them exactly.
 
     Timestamps are in microseconds, or in nanoseconds if one has a fraction of a microsecond. Durations are in
-    nanoseconds, or in seconds if one is too long.
+    nanoseconds, or in a coarser unit if one is too long.
     """
     present = [value for value in values if value is not None]
     found = moments_of(present) if kind == "timestamp" else durations_of(present)
+    if found is None:
+        return None
     if kind == "timestamp" and not (found != found.astype("datetime64[us]")).any():
         found = found.astype("datetime64[us]")
     times = np.full(len(values), "NaT", found.dtype)
@@ -147,8 +149,10 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
     pandas.DataFrame
         The attributes of the key come first, in its order, then the others, then ``key``, ``version``, ``nbytes`` and
         ``schema``. Integers, decimals, floats and bools are such columns. Dates are ``datetime64[s]``, timestamps
-        ``datetime64[us, UTC]``, or ``ns`` if one has a fraction of a microsecond; durations are ``timedelta64[ns]``.
-        The rest is text as `Object.attributes` gives it. Where an attribute is not given there is a missing value.
+        ``datetime64[us, UTC]``, or ``ns`` if one has a fraction of a microsecond; durations are ``timedelta64[ns]``, or
+        the coarsest of ``s``, ``ms`` and ``us`` that is exact if one exceeds 292 years. A column of timestamps or
+        durations that no unit states exactly is text, as is the rest: as `Object.attributes` gives it. Where an
+        attribute is not given there is a missing value.
 
     Raises
     ------
@@ -172,8 +176,9 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
     module = needed("pandas", "pandas")
     columns = {}
     for name, kind, values in _Columns(objects, attributes).typed():
-        if kind in _TIMES:
-            columns[name] = _series(module, kind, _times(kind, values))
+        times = _times(kind, values) if kind in _TIMES else None
+        if times is not None:
+            columns[name] = _series(module, kind, times)
             continue
         columns[name] = module.Series(values, dtype=_PANDAS.get(kind, "object" if "list" in kind else "str"))
     frame: pandas.DataFrame = module.DataFrame(columns)
@@ -208,8 +213,9 @@ def to_arrow(objects: Iterable[Listed], attributes: Iterable[str] | None = None)
     }
     names, arrays = [], []
     for name, kind, values in _Columns(objects, attributes).typed():
-        if kind in _TIMES:
-            times = arrow.array(_times(kind, values))
+        found = _times(kind, values) if kind in _TIMES else None
+        if found is not None:
+            times = arrow.array(found)
             names.append(name)
             arrays.append(times.cast(arrow.timestamp(times.type.unit, "UTC")) if kind == "timestamp" else times)
             continue
@@ -252,7 +258,8 @@ def listing_to_pandas(listing: _native.Listing) -> pandas.DataFrame:
             column = frame[name].astype("category").cat
             # Each value once, and NaT for rows without one.
             times = _times(kind, [*map(str, column.categories), None])
-            frame[name] = _series(module, kind, times[column.codes.to_numpy()]).set_axis(frame.index)
+            if times is not None:
+                frame[name] = _series(module, kind, times[column.codes.to_numpy()]).set_axis(frame.index)
     return frame
 
 

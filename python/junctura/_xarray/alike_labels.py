@@ -6,11 +6,13 @@ the arrays that are read then shows the difference, and in any case when the arr
 
 | | compared | in the dataset |
 |---|---|---|
-| dimensions, shape, type | always | those of the first array |
+| dimensions, shape, type | always | those of the first array; of texts the widest type that is read when it is opened |
 | coordinates along dimensions | name, type, values; NaN equals NaN | those of the first array |
 | ``units`` of the array and of its coordinates | always | those of the first array |
 | scalar coordinates | if the dataset has them | those that the arrays share that are read when it is opened |
 | other attributes | when the dataset is opened | those that the arrays share that are read then |
+
+Texts of coordinates have one type, whatever their width, also as objects.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ class _KnownCoordinate:
         self._digest = b""
 
     def is_same(self, values: Array) -> bool:
-        if _native(values.dtype) != _native(self.dtype) or values.shape != self.shape:
+        if _kind(values.dtype) != _kind(self.dtype) or values.shape != self.shape:
             return False
         return _digest(values) == self._digest if self.values is None else _are_equal(self.values, values)
 
@@ -184,7 +186,10 @@ class KnownLabels:
         }
 
     def narrow(self, labels: ReadLabels, key: str, about: Mapping[str, Any]) -> None:
-        """Compares with another array, and forgets the scalar coordinates and attributes that are not those of both."""
+        """Compares with another array, and forgets the scalar coordinates and attributes that are not those of both.
+
+        The type becomes the wider of two types of texts.
+        """
         for name, one in list(self.coords.items()):
             other = labels.coords.get(name)
             if not one.dims and (other is None or other[0] or not one.is_same(other[1])):
@@ -194,6 +199,8 @@ class KnownLabels:
         for name, attrs in self.of_ignored.items():
             other = labels.coords.get(name)
             self.of_ignored[name] = {} if other is None else shared(attrs, other[2])
+        if _kind(labels.dtype) == _kind(self.dtype) and labels.dtype.itemsize > self.dtype.itemsize:
+            self.dtype = labels.dtype
         self.check(labels, key, about)
         self.attrs = shared(self.attrs, labels.attrs)
 
@@ -224,7 +231,8 @@ class KnownLabels:
 
         if (labels.dims, labels.shape) != (self.dims, self.shape):
             refuse("dimensions", _extents(self.dims, self.shape), _extents(labels.dims, labels.shape))
-        if _native(labels.dtype) != _native(self.dtype):
+        # Wider texts would be cut.
+        if _kind(labels.dtype) != _kind(self.dtype) or labels.dtype.itemsize > self.dtype.itemsize:
             refuse("types", str(self.dtype), str(labels.dtype))
         self._check_coordinates(labels, refuse)
         units = units_of(about, labels.attrs)
@@ -325,7 +333,7 @@ def _difference(one: _KnownCoordinate, values: Array) -> tuple[str, str]:
     theirs = named(values)
     if one.shape != values.shape:
         return f"{one.named} (shape {list(one.shape)})", f"{theirs} (shape {list(values.shape)})"
-    if _native(one.dtype) != _native(values.dtype):
+    if _kind(one.dtype) != _kind(values.dtype):
         return f"{one.named} ({one.dtype})", f"{theirs} ({values.dtype})"
     if theirs != one.named:
         return one.named, theirs
@@ -340,8 +348,13 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype.newbyteorder("=")
 
 
+def _kind(dtype: np.dtype[Any]) -> np.dtype[Any] | str:
+    """Returns the type to compare: texts have one type, whatever their width, also as objects."""
+    return {"U": "text", "O": "text", "S": "bytes"}.get(dtype.kind) or _native(dtype)
+
+
 def _are_equal(one: Array, other: Array) -> bool:
-    if one.dtype == object:
+    if object in (one.dtype, other.dtype):
         return all(map(is_same, one.reshape(-1), other.reshape(-1)))
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fcmM")
 
@@ -350,9 +363,10 @@ def is_same(one: Any, other: Any) -> bool:
     """Whether two values are the same; NaN is the same as NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         ours, theirs = np.asarray(one), np.asarray(other)
-        return ours.dtype == theirs.dtype and ours.shape == theirs.shape and _are_equal(ours, theirs)
+        return _kind(ours.dtype) == _kind(theirs.dtype) and ours.shape == theirs.shape and _are_equal(ours, theirs)
     try:
-        return type(one) is type(other) and bool(one == other or (one != one and other != other))
+        is_alike = type(one) is type(other) or (isinstance(one, str) and isinstance(other, str))
+        return is_alike and bool(one == other or (one != one and other != other))
     except ValueError:
         # A list of arrays.
         return False
@@ -360,8 +374,8 @@ def is_same(one: Any, other: Any) -> bool:
 
 def _digest(values: Array) -> bytes:
     """Returns a digest that is the same for values that are equal."""
-    if values.dtype == object:
-        content = repr([None if value != value else value for value in values.reshape(-1)]).encode()
+    if values.dtype.kind in "USO":
+        content = repr([None if value != value else value for value in values.astype(object).reshape(-1)]).encode()
     else:
         native = np.ascontiguousarray(values, _native(values.dtype))
         if native.dtype.kind in "fc":

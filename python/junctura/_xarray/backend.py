@@ -250,7 +250,7 @@ class CubeBuilder:
             if grid.known is not None:
                 known[name] = grid.known
                 self._check_labels(numbers, table, grid.known)
-                grid = grid._replace(attrs={**grid.known.attrs, **grid.attrs})
+                grid = grid._replace(attrs={**grid.known.attrs, **grid.attrs}, dtype=grid.known.dtype)
             self._check_between(name, grid, grids)
             coords.update(grid.coords)
             values = _Values(self.objects, table, grid)
@@ -604,8 +604,8 @@ def _add_scalars(
                 continue
             if len(known) == len(variables) and all(_has(other, name, value) for other in scalars.values()):
                 coords[name] = xarray.Variable((), value, attrs)
-            elif value.dtype.kind in "biufUmM":
-                variables[variable].attrs.setdefault(name, _plain(value))
+            elif (scalar := np.asarray(value)).dtype.kind in "biufUmM":
+                variables[variable].attrs.setdefault(name, _plain(scalar[()]))
 
 
 def _refuse(what: str, name: str, grids: tuple[_Grid, field.Grid], attributes: Mapping[str, Any]) -> NoReturn:

@@ -35,10 +35,11 @@ def axis_of(name: str, column: Column, kind: str, attrs: Mapping[str, str]) -> C
     if kind == "date" and are_days(values):
         days = [int(np.datetime64(field.day_of(value), "s").astype(np.int64)) for value in values]
         return _sorted(name, field.moments(np.array(days, np.int64)), values, places)
-    if kind == "timestamp":
-        return _sorted(name, field.moments_of(values), values, places, attrs)
-    if kind == "duration":
-        return _sorted(name, field.durations_of(values), values, places, attrs)
+    if kind in ("timestamp", "duration"):
+        times = field.moments_of(values) if kind == "timestamp" else field.durations_of(values)
+        # Texts where no unit states all of them exactly.
+        if times is not None:
+            return _sorted(name, times, values, places, attrs)
     if kind in ("integer", "decimal", "float"):
         # Of a decimal the same type in every selection.
         return _sorted(name, np.array(values, np.int64 if kind == "integer" else np.float64), values, places, attrs)

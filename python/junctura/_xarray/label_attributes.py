@@ -266,7 +266,8 @@ def _coordinate(value: Any, kind: DeclaredKind | None) -> Any:
         from junctura import field
 
         read = field.moments_of if kind.type == "timestamp" else field.durations_of
-        return read([value])[0]
+        times = read([value])
+        return value if times is None else times[0]
     if kind.type == "decimal":
         value = float(value)
     return ((), value, {"units": kind.unit}) if kind.unit else value

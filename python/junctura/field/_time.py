@@ -82,26 +82,36 @@ def moments(seconds: Array) -> Array:
     return whole.astype("datetime64[ns]") if fits else whole
 
 
-def moments_of(timestamps: list[str]) -> Array:
+def moments_of(timestamps: list[str]) -> Array | None:
     """Returns canonical timestamps, such as ``2026-11-20T11:00:00.5Z``, in nanoseconds if all fit.
 
-    Otherwise in seconds, or in microseconds, if one has a fraction.
+    Otherwise in seconds, or in microseconds, if one has a fraction. None: no unit states all of them exactly, as one is
+    before 1678 or after 2261, and one has a fraction of a microsecond.
     """
     parts = [text.removesuffix("Z").partition(".") for text in timestamps]
     whole = moments(np.array([seconds for seconds, _, _ in parts], "datetime64[s]").astype(np.int64))
     fractions = np.array([int(digits.ljust(9, "0")) for _, _, digits in parts], "timedelta64[ns]")
     if whole.dtype == np.dtype("datetime64[ns]"):
         return np.asarray(whole + fractions)
+    if (fractions.astype(np.int64) % 1000).any():
+        return None
     return np.asarray(whole + fractions.astype("timedelta64[us]")) if fractions.astype(np.int64).any() else whole
 
 
-def durations_of(texts: list[str]) -> Array:
-    """Returns canonical durations, such as ``90m``, in nanoseconds if all fit, otherwise in seconds."""
+def durations_of(texts: list[str]) -> Array | None:
+    """Returns canonical durations, such as ``90m``, in nanoseconds if all fit.
+
+    Otherwise in the coarsest of seconds, milliseconds and microseconds that states all of them exactly; None: no unit
+    does, as one exceeds 292 years, and one is a fraction of a microsecond.
+    """
     found = [_DURATION.fullmatch(text) for text in texts]
     lengths = [int(one[1]) * _DURATION_NANOSECONDS[one[2]] for one in found if one is not None]
-    if max(lengths, default=0) < 2**63:
-        return np.array(lengths, "timedelta64[ns]")
-    return np.array([length // 10**9 for length in lengths], "timedelta64[s]")
+    longest = max(lengths, default=0)
+    for unit in ("ns", "s", "ms", "us"):
+        size = _DURATION_NANOSECONDS[unit]
+        if longest // size < 2**63 and not any(length % size for length in lengths):
+            return np.array([length // size for length in lengths], f"timedelta64[{unit}]")
+    return None
 
 
 def durations(seconds: Array) -> Array:

@@ -97,8 +97,8 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
         raise
     picture = _drawn(ran)
     # The status of the run is its result, even if the output cannot be written.
-    told_of = (ran, picture, _resuming(ran, given))
-    say(json.dumps(_document(*told_of), indent=1) if given.json else _in_words(*told_of), sys.stdout)
+    result = (ran, picture, _resuming(ran, given))
+    say(json.dumps(_document(*result), indent=1) if given.json else _in_words(*result), sys.stdout)
     return ran.code
 
 

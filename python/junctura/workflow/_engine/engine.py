@@ -71,6 +71,9 @@ class Engine:
         self._is_fence_asked = self._is_fenced = self._is_heard_out = False
         # By selectors that matched nothing: their probable mistakes; None: requested.
         self._hints: dict[str, str | None] = {}
+        self._hints_pending = 0
+        # Tasks of the file that failed, in the order of their ends.
+        self._failed: list[str] = []
         # Tasks whose condition may be met, or may have become impossible.
         self._stirred: dict[str, TaskState] = {}
         # Completed before; the tasks that wait for them also wait for the tasks before them that run again.
@@ -177,14 +180,17 @@ class Engine:
         ended = event.ended
         words = {"code": ended.code, "signal": ended.signal, "cause": ended.cause}
         self._note("end", task=event.task, attempt=event.attempt, **words)
-        if ended.is_good or (part.task.service and part.is_asked):
+        # A server that has ended before it served the pool of the run has failed, whatever its status.
+        is_unserved = part is self._server and part.phase is TaskPhase.LAUNCHED
+        if (ended.is_good and not is_unserved) or (part.task.service and part.is_asked):
             self._become(part, TaskPhase.DONE)
         elif self._stopping:
             self._become(part, TaskPhase.CANCELLED, self._stopping[1])
         elif part.tries_left:
             self._queue_up(part, {"kind": "restart", "attempt": part.attempt + 1})
         else:
-            self._become(part, TaskPhase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
+            unserved = "it ended before it served the pool" if ended.is_good else ""
+            self._become(part, TaskPhase.FAILED, ended.cause or unserved or _in_words(ended.code, ended.signal))
 
     def _of_attempt(self, event: ev.JobTaken | ev.Began | ev.AttemptServed | ev.Finished) -> TaskState | None:
         part = self.parts.get(event.task)
@@ -215,7 +221,9 @@ class Engine:
     def _happened(self, event: ev.Event) -> None:
         """Handles an event of the pool that is not about an object."""
         if isinstance(event, ev.Hinted):
-            self._hints[event.selector] = event.hint
+            if self._hints.get(event.selector, "") is None:
+                self._hints[event.selector] = event.hint
+                self._hints_pending -= 1
             return
         if isinstance(event, ev.PoolEnded):
             self._pool.has_ended = True
@@ -436,6 +444,8 @@ class Engine:
     def _become(self, part: TaskState, phase: TaskPhase, cause: str = "", *, is_warned: bool = False) -> None:
         self._move(part, phase)
         self._has_failed = self._has_failed or (phase in (TaskPhase.FAILED, TaskPhase.SKIPPED) and not part.is_well)
+        if phase is TaskPhase.FAILED and part.template is None:
+            self._failed.append(part.task.name)
         words = {"allowed": True} if phase is TaskPhase.FAILED and part.task.may_fail else {}
         words |= {"counts": _counts(part)} if part.is_template else {}
         words |= {"warning": True} if is_warned else {}
@@ -511,9 +521,8 @@ class Engine:
             return True
         if not self._is_hinted(start.each):
             return False
-        failed = [one.task.name for one in self._in[TaskPhase.FAILED].values() if one.template is None]
         cause = part.cause or f"no object matched {start.each}"
-        cause += f"; {in_list(failed)} failed" if failed else ""
+        cause += f"; {in_list(self._failed)} failed" if self._failed else ""
         is_failed = bool(part.cause) or start.none == "fail"
         phase = TaskPhase.FAILED if is_failed else TaskPhase.DONE
         self._become(part, phase, cause + self._hint(start.each), is_warned=not is_failed)
@@ -521,12 +530,16 @@ class Engine:
 
     def _is_hinted(self, selector: str) -> bool:
         """Whether the probable mistakes of a selector are known, or can no longer be; requests them."""
-        if selector not in self._hints and not self._pool.has_ended:
+        if self._pool.has_ended:
+            return True
+        if selector not in self._hints:
             # Each is a request to the pool.
-            is_asked = len(self._hints) < _HINTS_MAX
-            self._hints[selector] = None if is_asked else ""
-            self._actions += [ev.AskHint(selector)] if is_asked else []
-        return self._pool.has_ended or self._hints[selector] is not None
+            if len(self._hints) == _HINTS_MAX:
+                return True
+            self._hints[selector] = None
+            self._hints_pending += 1
+            self._actions.append(ev.AskHint(selector))
+        return self._hints[selector] is not None
 
     def _hint(self, selector: str) -> str:
         hint = self._hints.get(selector)
@@ -564,7 +577,7 @@ class Engine:
     def _is_anything_under_way(self) -> bool:
         if self._in[TaskPhase.QUEUED] or self._in[TaskPhase.LAUNCHED]:
             return True
-        if None in self._hints.values() and not self._pool.has_ended:
+        if self._hints_pending and not self._pool.has_ended:
             return True
         return any(not part.task.service or part.is_asked for part in self._in[TaskPhase.RUNNING].values())
 

@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import junctura
 from junctura._selectors import either, together
 from junctura.errors import Closed, Disconnected, Error, InvalidSelector, Unavailable
 from junctura.workflow._engine import events as ev
-from junctura.workflow._engine.selector_hint import NAME, selector_hint
+from junctura.workflow._engine.selector_hint import HINTS_S, NAME, selector_hint
 from junctura.workflow._executors.jobs import Ended, Executor, Job
 from junctura.workflow._spec.tasks import PoolWanted
 
@@ -36,6 +36,8 @@ _SAID_BYTES_MAX = 2000
 # The line with which a server reports its address, and the part of its log in which the line may be.
 _ANNOUNCED = re.compile(rb"^((?:unix:|tcp://|etcd://)\S+)\n", re.M)
 _ANNOUNCED_BYTES_MAX = 1 << 20
+# What `junctura pool serve --announce` writes before the address of a server that runs already.
+_EARLIER = re.compile(rb"^junctura: a server runs at \S+ already", re.M)
 # Interval between searches for the line.
 _LOOK_S = 0.1
 
@@ -101,6 +103,23 @@ class Server:
         self._ended.wait()
 
 
+class Announcement(NamedTuple):
+    """The address that a task announced."""
+
+    url: str
+    # Whether another server runs there.
+    is_earlier: bool
+
+
+def announcement(log: Path) -> Announcement | None:
+    """Returns what the log of a task announces; None: nothing."""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        content = file.read(_ANNOUNCED_BYTES_MAX)
+        if found := _ANNOUNCED.search(content):
+            return Announcement(found[1].decode(errors="replace"), _EARLIER.search(content) is not None)
+    return None
+
+
 class AnnouncementWatch:
     """Reports once, from a thread of its own, the address of the pool that a task serves, from the task's log.
 
@@ -119,16 +138,10 @@ class AnnouncementWatch:
         self._thread.join()
 
     def _go(self) -> None:
-        while not (url := self._url()):
+        while (found := announcement(self._log)) is None:
             if self._closed.wait(_LOOK_S):
                 return
-        self._tell(url)
-
-    def _url(self) -> str:
-        with contextlib.suppress(OSError), self._log.open("rb") as file:
-            if found := _ANNOUNCED.search(file.read(_ANNOUNCED_BYTES_MAX)):
-                return found[1].decode(errors="replace")
-        return ""
+        self._tell(found.url)
 
 
 class Watch:
@@ -150,7 +163,7 @@ class Watch:
         self._url = url
         self._fences: deque[int] = deque()
         self._unmatched: deque[str] = deque()
-        self._is_closed = False
+        self._closing = threading.Event()
         self._woken, self._waking = os.pipe()
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, self._woken)
@@ -180,8 +193,8 @@ class Watch:
 
     def close(self) -> None:
         """Stops delivering; waits for the thread. May be called twice."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self._closing.is_set():
+            self._closing.set()
             os.write(self._waking, b".")
             self._thread.join()
             with contextlib.suppress(*_OUT):
@@ -192,15 +205,15 @@ class Watch:
         for descriptor in (self._woken, *(asked.pool.fileno() for asked in self._asked)):
             poll.register(descriptor, select.POLLIN)
         try:
-            while not self._is_closed:
+            while not self._closing.is_set():
                 self._take_all()
                 poll.poll()
         except Exception as error:
-            if not self._is_closed:
+            if not self._closing.is_set():
                 cause = error.cause if isinstance(error, Error) else repr(error)
                 self._tell(ev.PoolEnded(f"the pool has ended: {cause}"))
             # No more events arrive: requests are answered at once.
-            while not self._is_closed:
+            while not self._closing.is_set():
                 self._answer(len(self._fences), len(self._unmatched))
                 os.read(self._woken, 4096)
 
@@ -219,9 +232,12 @@ class Watch:
     def _answer(self, fences: int, unmatched: int) -> None:
         for _ in range(fences):
             self._tell(ev.Fenced(self._fences.popleft()))
+        deadline = time.monotonic() + HINTS_S
         for _ in range(unmatched):
+            if self._closing.is_set():
+                return
             selector = self._unmatched.popleft()
-            self._tell(ev.Hinted(selector, selector_hint(self._url, selector)))
+            self._tell(ev.Hinted(selector, selector_hint(self._url, selector, deadline)))
 
 
 class _Asked:

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from junctura._progress import worded
 from junctura.errors import Conflict, Error, InvalidArgument, Io
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
-from junctura.workflow._engine.pool import AnnouncementWatch, Server, Watch
+from junctura.workflow._engine.pool import AnnouncementWatch, Server, Watch, announcement
 from junctura.workflow._executors.jobs import Ended, Executor, Job, Running
 from junctura.workflow._record.record import RunRecord
 from junctura.workflow._spec.check import start_in_words
@@ -140,6 +140,9 @@ class Run:
         self._broken = ""
         self._url: str | None = None
         self._announced: AnnouncementWatch | None = None
+        # Of the task that serves the pool: the attempt that serves it, and those that have ended.
+        self._served: int | None = None
+        self._ended: set[int] = set()
         self._watch: Watch | None = None
         self._over: ev.Over | None = None
 
@@ -280,17 +283,44 @@ class Run:
                 deadline = None
                 event = ev.Stopped(f"the run's limit of {limit_s:g} s is over")
             if isinstance(event, ev.AttemptServed):
-                event = self._reach_served(event)
+                served = self._reach_served(event)
+                if served is None:
+                    continue
+                event = served
+            elif isinstance(event, ev.Finished) and self._is_server(event.task):
+                event = self._explained(event)
             self._do(self._engine.take(event))
 
-    def _reach_served(self, served: ev.AttemptServed) -> ev.Event:
-        """Connects tasks to the pool at this address from now on."""
+    def _is_server(self, task: str) -> bool:
+        return self.workflow.pool is not None and self.workflow.pool.service == task
+
+    def _reach_served(self, served: ev.AttemptServed) -> ev.Event | None:
+        """Connects tasks to the pool at this address from now on; None: it is that of another server.
+
+        A server that runs already may have objects of an earlier run.
+        """
+        found = announcement(self._logs[served.task])
+        if served.attempt in self._ended or (found is not None and found.is_earlier):
+            self._end_attempt(ev.End(served.task, served.attempt, at_once=False))
+            return None
         try:
             self._watch = Watch(served.url, self._engine.selectors, self._events.put)
         except Error as error:
             return ev.Stopped(f"the pool that {served.task} serves cannot be reached: {worded(error)}")
-        self._url = served.url
+        self._url, self._served = served.url, served.attempt
         return served
+
+    def _explained(self, finished: ev.Finished) -> ev.Finished:
+        """Adds the address that the task announced to the cause of its end, if it did not serve the pool."""
+        log, ended = self._logs.get(finished.task), finished.ended
+        found = None if log is None or finished.attempt == self._served else announcement(log)
+        if found is None or not (found.is_earlier or ended.is_good):
+            return finished
+        cause = f"it announced {found.url} and ended"
+        if found.is_earlier:
+            cause = f"a server runs at {found.url} already"
+        cause = f"{cause}: stop the server there, or choose another address"
+        return replace(finished, ended=replace(ended, cause=cause))
 
     def _do(self, actions: list[ev.Action]) -> None:
         for action in actions:
@@ -353,16 +383,19 @@ class Run:
         self._note("start", {"task": task, "attempt": attempt, "command": list(job.command), "log": log})
 
     def _on_begin(self, task: str, attempt: int, log: Path) -> None:
-        pool = self.workflow.pool
-        if pool is None or pool.service != task:
+        if not self._is_server(task):
             self._events.put(ev.Began(task, attempt))
         else:
+            if self._announced is not None:
+                self._announced.close()
             self._announced = AnnouncementWatch(log, lambda url: self._events.put(ev.AttemptServed(task, attempt, url)))
 
     def _on_taken(self, task: str, attempt: int, identity: str) -> None:
         self._events.put(ev.JobTaken(task, attempt, identity))
 
     def _on_end(self, task: str, attempt: int, ended: Ended) -> None:
+        if self._is_server(task):
+            self._ended.add(attempt)
         self._events.put(ev.Finished(task, attempt, ended))
 
     def _job(self, action: ev.Begin, url: str | None) -> Job:

@@ -67,7 +67,7 @@ START = KnownMapping(
         "on": Text(f"{_SELECTOR}: when the first is there", length_max=65_536),
         "each": Text(f"{_SELECTOR}: once for each", length_max=65_536),
         "count": Number("Of `each`: after so many objects it has them all", 1, 100_000_000, whole=True),
-        "none": Word(NONE, "Of `each`: what follows if no object matched", "value of none"),
+        "none": Word(NONE, "Of `each`: the result if no object matched", "value of none"),
         "bundle": Text("When the bundle of this name is complete", length_max=1000),
         "joined": _or_list(
             Text(what="a name", length_max=1000), "When clients of all these names are in the pool; * is anything"
