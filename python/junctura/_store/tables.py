@@ -51,7 +51,7 @@ _PANDAS = {
 
 
 def _times(kind: str, values: list[str | None]) -> npt.NDArray[Any] | None:
-    """Returns timestamps or durations; NaT where there is none. None: no unit states all of them exactly.
+    """Returns timestamps or durations; NaT where there is none. None: no unit states each value exactly.
 
     Timestamps are in microseconds, or in nanoseconds if one has a fraction of a microsecond. Durations are in
     nanoseconds, or in a coarser unit if one is too long.

@@ -37,7 +37,7 @@ def axis_of(name: str, column: Column, kind: str, attrs: Mapping[str, str]) -> C
         return _sorted(name, field.moments(np.array(days, np.int64)), values, places)
     if kind in ("timestamp", "duration"):
         times = field.moments_of(values) if kind == "timestamp" else field.durations_of(values)
-        # Texts where no unit states all of them exactly.
+        # Texts where no unit states each value exactly.
         if times is not None:
             return _sorted(name, times, values, places, attrs)
     if kind in ("integer", "decimal", "float"):

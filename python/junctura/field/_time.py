@@ -85,7 +85,7 @@ def moments(seconds: Array) -> Array:
 def moments_of(timestamps: list[str]) -> Array | None:
     """Returns canonical timestamps, such as ``2026-11-20T11:00:00.5Z``, in nanoseconds if all fit.
 
-    Otherwise in seconds, or in microseconds, if one has a fraction. None: no unit states all of them exactly, as one is
+    Otherwise in seconds, or in microseconds, if one has a fraction. None: no unit states each value exactly, as one is
     before 1678 or after 2261, and one has a fraction of a microsecond.
     """
     parts = [text.removesuffix("Z").partition(".") for text in timestamps]
@@ -101,7 +101,7 @@ def moments_of(timestamps: list[str]) -> Array | None:
 def durations_of(texts: list[str]) -> Array | None:
     """Returns canonical durations, such as ``90m``, in nanoseconds if all fit.
 
-    Otherwise in the coarsest of seconds, milliseconds and microseconds that states all of them exactly; None: no unit
+    Otherwise in the coarsest of seconds, milliseconds and microseconds that states each value exactly; None: no unit
     does, as one exceeds 292 years, and one is a fraction of a microsecond.
     """
     found = [_DURATION.fullmatch(text) for text in texts]
