@@ -282,7 +282,7 @@ class CubeBuilder:
         coords: dict[str, Any],
         attrs: dict[str, Any],
     ) -> None:
-        """Adds the attributes outside the key, and what arrays say about coordinates that the catalogue has."""
+        """Adds the attributes outside the key as coordinates or attributes; labels of arrays take precedence."""
         dims = {str(dim) for variable in variables.values() for dim in variable.dims}
         taken = {*coords, *self.axes, *dims, *variables}
         scalars = {name for one in known.values() for name in one.of_ignored}

@@ -36,7 +36,7 @@ _SAID_BYTES_MAX = 2000
 # The line with which a server reports its address, and the part of its log in which the line may be.
 _ANNOUNCED = re.compile(rb"^((?:unix:|tcp://|etcd://)\S+)\n", re.M)
 _ANNOUNCED_BYTES_MAX = 1 << 20
-# What `junctura pool serve --announce` writes before the address of a server that runs already.
+# The text of `junctura pool serve --announce` before the address of a server that runs already.
 _EARLIER = re.compile(rb"^junctura: a server runs at \S+ already", re.M)
 # Interval between searches for the line.
 _LOOK_S = 0.1
