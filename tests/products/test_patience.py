@@ -8,7 +8,7 @@ import pytest
 
 import junctura
 from junctura.products._input.patience import END_S, SAY_S, Patience, present
-from junctura.workflow._engine.pool import NAME
+from junctura.workflow._engine.selector_hint import NAME
 
 
 class Clock:
