@@ -77,6 +77,7 @@ def test_no_module_uses_private_names_of_another_one() -> None:
 WITH_PACKAGES = {
     "junctura/_store/filesystem.py": {"fsspec"},
     "junctura/_xarray/backend.py": {"xarray"},
+    "junctura/_xarray/described_attributes.py": {"xarray"},
     "junctura/products/_map/lettering.py": {"PIL"},
     "junctura/products/_map/lines/ink.py": {"PIL"},
     "junctura/products/_map/lines/isolines.py": {"PIL"},
