@@ -349,7 +349,7 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _kind(dtype: np.dtype[Any]) -> np.dtype[Any] | str:
-    """Returns the type to compare: texts have one type, whatever their width, also as objects."""
+    """Returns the type to compare: texts of every width, and texts as objects, have one type."""
     return {"U": "text", "O": "text", "S": "bytes"}.get(dtype.kind) or _native(dtype)
 
 

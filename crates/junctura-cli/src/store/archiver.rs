@@ -126,7 +126,8 @@ impl<'a> ArchiverOutput<'a> {
             ArchiverEvent::Flushed { .. } => return self.out.flush(),
             ArchiverEvent::Missed(gap) => missed(gap),
             ArchiverEvent::Refused { objects, error } => {
-                say!("junctura: {objects} objects are not archived yet: {error}");
+                let (s, are) = if *objects == 1 { ("", "is") } else { ("s", "are") };
+                say!("junctura: {objects} object{s} {are} not archived yet: {error}");
             }
             ArchiverEvent::Unarchived { object, error } => {
                 say!("junctura: not archived: {} {}: {error}", object.version(), object.key());

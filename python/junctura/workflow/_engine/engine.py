@@ -180,7 +180,7 @@ class Engine:
         ended = event.ended
         words = {"code": ended.code, "signal": ended.signal, "cause": ended.cause}
         self._note("end", task=event.task, attempt=event.attempt, **words)
-        # A server that has ended before it served the pool of the run has failed, whatever its status.
+        # A server that has ended before it served the pool of the run has failed, also with status 0.
         is_unserved = part is self._server and part.phase is TaskPhase.LAUNCHED
         if (ended.is_good and not is_unserved) or (part.task.service and part.is_asked):
             self._become(part, TaskPhase.DONE)

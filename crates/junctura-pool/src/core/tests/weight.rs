@@ -282,7 +282,7 @@ fn a_client_may_make_so_many_requirements() {
         refused[0].contains("LimitExceeded a client may have 20 without a name"),
         "{refused:?}"
     );
-    // All may have 30 together; each may have 16 whatever others have.
+    // All clients may have 30 together; each client may always have 16.
     let (count, refused) = made(two, 1, 20);
     assert_eq!((count, refused.len()), (16, 4));
     assert!(

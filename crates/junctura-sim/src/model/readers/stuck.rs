@@ -58,8 +58,8 @@ impl Model {
         !one.broken && !one.owed.is_empty() && one.progress + after / 2 <= self.now
     }
 
-    /// A requirement is reported to be stuck: half of its time is over, and somebody waits for what it keeps. What it was
-    /// owed may have been removed later in this event.
+    /// A requirement is reported to be stuck: half of its time is over, and a client waits for memory that it keeps. The
+    /// objects that it was owed may have been removed later in this event.
     pub(in crate::model) fn reported_stuck(&self, name: Option<&str>) -> Checked {
         let is_half = |going: &Going| matches!(going, Going::Require(one) if self.is_half_stuck(one) || one.was_late_in == self.event);
         let is_it = match name {
