@@ -23,7 +23,7 @@ from broker_runs import BASE, broker, client, grid_message, in_background, offer
 from witness import Witness
 
 import junctura
-from junctura.products import Failed, Made
+from junctura.products import Failed, Made, Report
 from junctura.products._broker.engine_events import EngineAction, EngineEvent, TaskAnswered
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
@@ -164,15 +164,36 @@ def test_what_a_killed_worker_held_is_decoded_once_more_and_nothing_else(
     """It has decoded a field, and is killed before anybody hears of it."""
     witness = Witness(tmp_path, monkeypatch)
     victim = digest(harmonics("t", 2, 6))
+    report, sent = killed_at(tmp_path, witness, victim, joining=0)
+    assert witness.decoded() == {one: 1 + (one == victim) for one in sent}
+    assert (report.decodes, report.decodes_per_input_max) == (len(sent) + 1, 2)
+
+
+def killed_at(folder: Path, witness: Witness, victim: str, joining: int) -> tuple[Report, list[str]]:
+    """A run whose worker is killed when it has decoded a message; what it reports, and what was offered."""
     witness.holds(f"decoded {victim}")
     with junctura.Pool(schema="mars") as pool:
         sent = offer_shared(pool)
-        with in_background(broker(tmp_path, pool, SHARED, workers=2), threading.Event()) as reports:
+        running = broker(folder, pool, SHARED, workers=2)
+        running.crew.joining = joining
+        with in_background(running, threading.Event()) as reports:
             os.kill(witness.held(), signal.SIGKILL)
     (report,) = reports
     assert (report.failed, len(report.made), report.deaths) == ([], FILES, 1)
-    assert witness.decoded() == {one: 1 + (one == victim) for one in sent}
-    assert (report.decodes, report.decodes_per_input_max) == (len(sent) + 1, 2)
+    return report, sent
+
+
+def test_what_a_killed_worker_had_joined_is_decoded_at_most_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs of one product are in one task, which is done apart after that."""
+    witness = Witness(tmp_path, monkeypatch)
+    victim = digest(harmonics("t", 2, 6))
+    report, sent = killed_at(tmp_path, witness, victim, joining=2)
+    decoded = witness.decoded()
+    assert decoded[victim] == 2
+    assert decoded.keys() == set(sent) and set(decoded.values()) <= {1, 2}
+    assert report.decodes >= decoded.total() and report.decodes_per_input_max == 2
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mir") is None, reason="MIR is not installed")

@@ -179,7 +179,7 @@ class Broker:
         # The last step that may fail, because it starts processes.
         self.crew = _crew(workers, dask, memory or pool_bytes())
         self.pool = self.crew.pool
-        self.queue = TaskQueue(self.crew)
+        self.queue = TaskQueue(self.crew, self.engine)
 
     @property
     def expected(self) -> int:

@@ -8,7 +8,7 @@ worker that was considered dead may answer after its successor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +30,7 @@ from junctura.products._broker.engine_events import (
 from junctura.products._broker.life_cycles import INPUT, InputEvent, InputState, ProductState
 from junctura.products._broker.run_report import Failed, Made, Report
 from junctura.products._broker.task_graph import ProductGraph
+from junctura.products._broker.task_joiner import companions, joined
 from junctura.products._broker.weights_planner import WeightsPlanner, is_on_disk, kind_of
 from junctura.products._recipe.mars_words import differing
 from junctura.products._regrid.interpolate import quantity_of
@@ -38,6 +39,8 @@ from junctura.products._tasks.tasks import (
     DecodeInput,
     GridFound,
     InputDecoded,
+    JoinedResults,
+    JoinedTasks,
     LookAtInput,
     MakeProduct,
     MakeWeights,
@@ -50,6 +53,7 @@ from junctura.products._tasks.tasks import (
     TaskAnswer,
     TaskFailed,
     TaskOrder,
+    TasksParted,
     WeightsMade,
     WeightsSpec,
     WindsPaired,
@@ -57,6 +61,10 @@ from junctura.products._tasks.tasks import (
 from junctura.products._workers.make_product import is_quick, patience_s
 
 ResultT = TypeVar("ResultT", bound=Result)
+# Joined tasks end together: with more inputs the first product is announced later, and little more is saved. The fields
+# of large messages take more memory than to keep them costs time.
+_JOINED_MAX = 32
+_JOINED_BYTES_MAX = 8 << 20
 
 
 class UnexpectedAnswerError(RuntimeError):
@@ -73,8 +81,12 @@ class HeldInput:
         The task that decodes it.
     kind, quantity
         The properties that determine the weights that it needs.
+    nbytes
+        The size of the message.
     came
         When it arrived.
+    may_join
+        Whether its task may be joined with others: not after a worker has crashed with them.
 
     """
 
@@ -82,7 +94,9 @@ class HeldInput:
     task: DecodeInput
     kind: Hashable
     quantity: Quantity
+    nbytes: int
     came: float
+    may_join: bool = True
     state: InputState = InputState.ARRIVED
 
 
@@ -109,7 +123,7 @@ class ProductEngine:
         self.inputs: dict[int, HeldInput] = {}
         self.tasks: dict[int, Task] = {}
         self._task_count = 0
-        # By node: key and version of the decoded input, and the arrival time of the last input of the node's fields.
+        # By input node: key and version of the decoded input, and its time of arrival.
         self._sources: dict[int, Source] = {}
         self._came: dict[int, float] = {}
         # By key: how often it was decoded.
@@ -145,23 +159,28 @@ class ProductEngine:
 
     def _input_arrived(self, event: InputArrived) -> None:
         nodes = self._claimed_by(event)
-        keep = self.graph.kept_of(nodes)
-        if not keep:
+        if not self.graph.kept_of(nodes):
             self._actions.append(ReleaseInput(event.number))
             return
+        self._came.update(dict.fromkeys(nodes, event.at))
+        task = self._decode_task(event.number, event.key, nodes)
+        self.report.inputs += 1
+        self.report.input_bytes += event.nbytes
+        quantity = quantity_of(str(event.attributes.get("param", "")))
+        held = HeldInput(event.number, task, kind_of(event.attributes), quantity, event.nbytes, event.at)
+        self.inputs[event.number] = held
+        self._plan(held, event.at)
+
+    def _decode_task(self, number: int, key: str, nodes: Iterable[int]) -> DecodeInput:
+        """Returns the task that decodes an input alone; the products that it makes begin."""
+        nodes = tuple(nodes)
         # The last field of a single product is passed to it directly, and is not kept.
         last = [one for one in self.graph.last_of(nodes) if is_quick(self.graph.products[one].wanted)]
         for product in last:
             self.graph.begin(product)
-        keep = sorted(set(keep).difference(*(self.graph.products[product].waiting for product in last)))
-        sources = {product: self._sources_of(product, event.key) for product in last}
-        task = DecodeInput(event.number, event.key, tuple(nodes), tuple(keep), tuple(last), sources)
-        self.report.inputs += 1
-        self.report.input_bytes += event.nbytes
-        quantity = quantity_of(str(event.attributes.get("param", "")))
-        held = HeldInput(event.number, task, kind_of(event.attributes), quantity, event.at)
-        self.inputs[event.number] = held
-        self._plan(held, event.at)
+        keep = set(self.graph.kept_of(nodes)).difference(*(self.graph.products[product].waiting for product in last))
+        sources = {product: self._sources_of(product, {key}) for product in last}
+        return DecodeInput(number, key, nodes, tuple(sorted(keep)), tuple(last), sources)
 
     def _claimed_by(self, event: InputArrived) -> list[int]:
         """Returns the nodes that have this object as their first input; the others fail, as another object is the same
@@ -210,10 +229,50 @@ class ProductEngine:
 
     # Tasks and their answers.
 
-    def _begin(self, task: Task, due: float) -> None:
+    def join(self, first: int, waiting: Collection[int], most: int) -> tuple[TaskOrder, list[int]] | None:
+        """Joins a task that decodes an input with others whose inputs the same products need.
+
+        Parameters
+        ----------
+        first, waiting
+            The number of the task, and the numbers of all such tasks that no worker has yet.
+        most
+            Maximum number of tasks.
+
+        Returns
+        -------
+        tuple or None
+            The task that replaces them, and their numbers; None if there is nothing to join.
+
+        """
+        tasks = {number: task for number in waiting if isinstance(task := self.tasks[number], DecodeInput)}
+        tasks = {number: task for number, task in tasks.items() if self.inputs[task.input].may_join}
+        if first not in tasks:
+            return None
+        chosen, nbytes = [], 0
+        for number in companions(self.graph, tasks, first, min(most, _JOINED_MAX)):
+            nbytes += self.inputs[tasks[number].input].nbytes
+            if nbytes <= _JOINED_BYTES_MAX:
+                chosen.append(number)
+        if len(chosen) < 2:
+            return None
+        task = joined(self.graph, [tasks[number] for number in chosen], self._sources_of)
+        for number in chosen:
+            del self.tasks[number]
+        return self._numbered(task), chosen
+
+    def is_alone(self, number: int) -> bool:
+        """Returns whether no product needs the input that a task decodes together with others."""
+        task = self.tasks[number]
+        return isinstance(task, DecodeInput) and not self.graph.waiting_below(task.nodes)
+
+    def _numbered(self, task: Task) -> TaskOrder:
         number, self._task_count = self._task_count, self._task_count + 1
         self.tasks[number] = task
-        self._actions.append(BeginTask(TaskOrder(number, task), due, self._is_brief(task)))
+        return TaskOrder(number, task)
+
+    def _begin(self, task: Task, due: float) -> None:
+        self._actions.append(BeginTask(self._numbered(task), due, self._is_brief(task)))
 
     def _is_brief(self, task: Task) -> bool:
         """Returns whether a task is short; making weights takes seconds, and pictures are slow."""
@@ -236,9 +295,12 @@ class ProductEngine:
             case DecodeInput():
                 self._decoded_input(task, answer, event.at)
             case PairWinds():
-                self._paired(task, answer)
+                self.report.decodes += answer.usage.decodes
+                self._paired(task, answer.result)
             case MakeProduct():
                 self._built(task, answer.result, event.at)
+            case JoinedTasks():
+                self._joined(task, answer, event.at)
 
     def _looked(self, task: LookAtInput, result: Result, now: float) -> None:
         # An input that cannot be read waits for no weights: its own task fails with the cause.
@@ -254,69 +316,106 @@ class ProductEngine:
             self._decode(self.inputs[number])
 
     def _decoded_input(self, task: DecodeInput, answer: TaskAnswer, now: float) -> None:
-        held = self.inputs.pop(task.input)
-        decoded = answer.result
+        decoded, is_failed = answer.result, isinstance(answer.result, TaskFailed)
         if isinstance(decoded, TaskFailed):
-            self._move(held, InputEvent.FAILED)
             cause = decoded.cause
             decoded = InputDecoded(failed=dict.fromkeys(task.keep, cause), unmade=dict.fromkeys(task.products, cause))
-        else:
-            decoded = _expected(InputDecoded, task, decoded)
-            self._move(held, InputEvent.DECODED)
-        self._decoded[task.key] += answer.usage.decodes
-        report = self.report
-        report.decodes_per_input_max = max(report.decodes_per_input_max, self._decoded[task.key])
-        report.decodes += answer.usage.decodes
+        decoded = _expected(InputDecoded, task, decoded)
+        self.report.decodes += answer.usage.decodes
+        self._end_input(task, decoded, answer.usage.decodes, is_failed=is_failed)
+        self._end_products(task.products, decoded.files, decoded.unmade, now)
+
+    def _end_input(self, task: DecodeInput, decoded: InputDecoded, decodes: int, *, is_failed: bool) -> None:
+        """Records what a task made of an input, without its products."""
+        self._move(self.inputs.pop(task.input), InputEvent.FAILED if is_failed else InputEvent.DECODED)
+        self._count_decodes(task, decodes)
         self._sources.update(dict.fromkeys(task.nodes, (task.key, decoded.version)))
         self._actions.append(ReleaseInput(task.input))
-        self._nodes_made(decoded.kept, decoded.failed, held.came)
-        for product in task.products:
-            if product in decoded.unmade:
-                self._unmade(product, decoded.unmade[product])
-            else:
-                self._made(product, decoded.files[product], now - held.came)
+        self._nodes_made(decoded.kept, decoded.failed)
 
-    def _paired(self, task: PairWinds, answer: TaskAnswer) -> None:
-        result = answer.result
+    def _count_decodes(self, task: DecodeInput, decodes: int) -> None:
+        self._decoded[task.key] += decodes
+        self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, self._decoded[task.key])
+
+    def _paired(self, task: PairWinds, result: Result) -> None:
         if isinstance(result, TaskFailed):
             result = WindsPaired(failed=dict.fromkeys(task.keep, result.cause))
         paired = _expected(WindsPaired, task, result)
-        self.report.decodes += answer.usage.decodes
-        parents = self.graph.nodes[task.pair].parents
-        self._nodes_made(paired.kept, paired.failed, max(self._came[parent] for parent in parents))
-        self._free(self.graph.end_pair(task.pair, is_made=bool(paired.kept)))
+        self._nodes_made(paired.kept, paired.failed)
+        # Without fields to keep, the products of its task report an error.
+        self._free(self.graph.end_pair(task.pair, is_made=bool(paired.kept) or not task.keep))
 
     def _built(self, task: MakeProduct, result: Result, now: float) -> None:
         if isinstance(result, TaskFailed):
             self._unmade(task.product, result.cause)
             return
-        came = max(self._came[node] for node in self.graph.products[task.product].nodes)
-        self._made(task.product, _expected(ProductBuilt, task, result).file, now - came)
+        self._made(task.product, _expected(ProductBuilt, task, result).file, now)
+
+    def _joined(self, task: JoinedTasks, answer: TaskAnswer, now: float) -> None:
+        result, is_failed = answer.result, isinstance(answer.result, TaskFailed)
+        self.report.decodes += answer.usage.decodes
+        if isinstance(result, TasksParted):
+            self._part(task)
+            return
+        products = [one.product for one in task.products]
+        if isinstance(result, TaskFailed):
+            cause = result.cause
+            decoded = tuple(InputDecoded(failed=dict.fromkeys(one.keep, cause)) for one in task.decodes)
+            paired = tuple(WindsPaired(failed=dict.fromkeys(one.keep, cause)) for one in task.pairs)
+            result = JoinedResults(decoded, paired, (0,) * len(decoded), unmade=dict.fromkeys(products, cause))
+        results = _expected(JoinedResults, task, result)
+        self._end_products(products, results.files, results.unmade, now)
+        for one, of_input, decodes in zip(task.decodes, results.decoded, results.decodes, strict=True):
+            self._end_input(one, of_input, decodes, is_failed=is_failed)
+        for pair, of_pair in zip(task.pairs, results.paired, strict=True):
+            self._paired(pair, of_pair)
+
+    def _part(self, task: JoinedTasks) -> None:
+        """Has each input decoded by a task of its own, after a worker has crashed with all of them."""
+        free = self.graph.part([one.pair for one in task.pairs], [one.product for one in task.products])
+        for one in task.decodes:
+            held = self.inputs[one.input]
+            # The worker may have decoded it.
+            self._count_decodes(one, 1)
+            held.task, held.may_join = self._decode_task(one.input, one.key, one.nodes), False
+            self._begin(held.task, held.came)
+        self._free(free)
 
     # Nodes and products.
 
-    def _nodes_made(self, kept: Iterable[int], failed: dict[int, str], came: float) -> None:
+    def _nodes_made(self, kept: Iterable[int], failed: dict[int, str]) -> None:
         kept = list(kept)
-        self._came.update(dict.fromkeys(kept, came))
         for node, cause in failed.items():
             self._fail_node(node, cause)
         ready = self.graph.keep(kept)
         for pair in ready.pairs:
-            due = max(self._came[parent] for parent in self.graph.nodes[pair].parents)
-            self._begin(PairWinds(pair, tuple(self.graph.kept_of([pair]))), due)
+            self._begin(PairWinds(pair, tuple(self.graph.kept_of([pair]))), self._came_last([pair]))
         for number in ready.products:
             product = self.graph.products[number]
-            due = max(self._came[node] for node in product.nodes) + patience_s(product.wanted)
+            due = self._came_last(product.nodes) + patience_s(product.wanted)
             self._begin(MakeProduct(number, self._sources_of(number)), due)
         # Products that wanted them may have failed since the task began.
         self._free(node for node in kept if not self.graph.nodes[node].uses)
 
-    def _sources_of(self, product: int, decoded: str = "") -> tuple[Source, ...]:
-        """Returns keys and versions of the inputs of a product; an input that is not decoded yet has no version."""
-        sources = ((node, self.graph.nodes[node].source) for node in self.graph.inputs_of(product))
-        return tuple((key, "") if key == decoded else self._sources[node] for node, key in sources if key is not None)
+    def _came_last(self, nodes: Iterable[int]) -> float:
+        """Returns the time of arrival of the last input of these nodes."""
+        return max(self._came[node] for node in self.graph.roots(nodes))
 
-    def _made(self, number: int, file: ProductFile, latency_s: float) -> None:
+    def _sources_of(self, product: int, undecoded: Collection[str] = ()) -> tuple[Source, ...]:
+        """Returns keys and versions of the inputs of a product; those with one of these keys have no version yet."""
+        sources = ((node, self.graph.nodes[node].source) for node in self.graph.inputs_of(product))
+        return tuple((key, "") if key in undecoded else self._sources[node] for node, key in sources if key is not None)
+
+    def _end_products(
+        self, products: Iterable[int], files: Mapping[int, ProductFile], unmade: Mapping[int, str], now: float
+    ) -> None:
+        for product in products:
+            if product in unmade:
+                self._unmade(product, unmade[product])
+            else:
+                self._made(product, files[product], now)
+
+    def _made(self, number: int, file: ProductFile, now: float) -> None:
         is_late = self.graph.products[number].state is ProductState.FAILED
         free = self.graph.done(number)
         if is_late:
@@ -329,6 +428,7 @@ class ProductEngine:
             cause = f'its file {name} has replaced that of "{replaced}": give them different names in to.name'
             self._report_failed(self._failure(number, cause))
             return
+        latency_s = now - self._came_last(self.graph.products[number].nodes)
         made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
         self.report.made.append(made)
         if file.extremes is not None:

@@ -13,20 +13,21 @@ An input is an object of the producers' pool that the broker holds until a worke
 A pair is a node of the graph with two parents: winds of vorticity and divergence.
 
 ```text
-  pair               BEGUN      MADE       FAILED     DROPPED
-  WAITING            MAKING     -          -          UNNEEDED
-  MAKING             -          MADE       FAILED     -
+  pair               BEGUN      MADE       FAILED     DROPPED    PARTED
+  WAITING            MAKING     -          -          UNNEEDED   -
+  MAKING             -          MADE       FAILED     -          WAITING
   MADE, FAILED, UNNEEDED: none
 ```
 A product is a file. It begins when its last field is available, or together with the task that decodes that field.
 
 ```text
-  product            FOUND      BEGUN      MADE       FAILED
-  WAITING            PRESENT    MAKING     -          FAILED
-  MAKING             -          -          MADE       FAILED
-  FAILED             -          -          FAILED     -          the answer of a task that was in flight
-  PRESENT, MADE      -          -          -          -
+  product            FOUND      BEGUN      MADE       FAILED     PARTED
+  WAITING            PRESENT    MAKING     -          FAILED     -
+  MAKING             -          -          MADE       FAILED     WAITING
+  FAILED             -          -          FAILED     -          FAILED     the answer of a task that was in flight
+  PRESENT, MADE      -          -          -          -          -
 ```
+A pair or a product is parted when a worker crashes with joined tasks.
 `-` is illegal and raises `junctura._transitions.IllegalTransitionError`. The engine drops an answer that a product
 failed when the product has failed already.
 """
@@ -91,6 +92,7 @@ class PairEvent(enum.Enum):
     MADE = "made"
     FAILED = "failed"
     DROPPED = "dropped"
+    PARTED = "parted"
 
 
 PAIR = TransitionTable(
@@ -100,6 +102,7 @@ PAIR = TransitionTable(
         (PairState.WAITING, PairEvent.DROPPED): PairState.UNNEEDED,
         (PairState.MAKING, PairEvent.MADE): PairState.MADE,
         (PairState.MAKING, PairEvent.FAILED): PairState.FAILED,
+        (PairState.MAKING, PairEvent.PARTED): PairState.WAITING,
     },
 )
 
@@ -121,6 +124,7 @@ class ProductEvent(enum.Enum):
     BEGUN = "begun"
     MADE = "made"
     FAILED = "failed"
+    PARTED = "parted"
 
 
 PRODUCT = TransitionTable(
@@ -131,7 +135,9 @@ PRODUCT = TransitionTable(
         (ProductState.WAITING, ProductEvent.FAILED): ProductState.FAILED,
         (ProductState.MAKING, ProductEvent.MADE): ProductState.MADE,
         (ProductState.MAKING, ProductEvent.FAILED): ProductState.FAILED,
+        (ProductState.MAKING, ProductEvent.PARTED): ProductState.WAITING,
         (ProductState.FAILED, ProductEvent.MADE): ProductState.FAILED,
+        (ProductState.FAILED, ProductEvent.PARTED): ProductState.FAILED,
     },
 )
 OPEN = (ProductState.WAITING, ProductState.MAKING)

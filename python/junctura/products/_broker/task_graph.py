@@ -14,7 +14,7 @@ tasks that are ready. It alone changes the states of pairs and products (`life_c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,6 +193,51 @@ class ProductGraph:
             yield node
             left += [child for child in node.children if not self.nodes[child].is_pair]
 
+    def roots(self, nodes: Iterable[int]) -> list[int]:
+        """Returns the inputs that these nodes depend on."""
+        found: dict[int, None] = {}
+        left = list(nodes)
+        while left:
+            node = self.nodes[left.pop(0)]
+            left += node.parents
+            if not node.parents:
+                found[node.number] = None
+        return list(found)
+
+    def waiting_below(self, nodes: Iterable[int]) -> list[int]:
+        """Returns the products that need these inputs and have not begun."""
+        found: dict[int, None] = {}
+        left = list(nodes)
+        while left:
+            node = self.nodes[left.pop(0)]
+            left += node.children
+            found.update((one, None) for one in node.products if self.products[one].state is ProductState.WAITING)
+        return list(found)
+
+    def missing_inputs(self, product: int) -> list[int]:
+        """Returns the inputs that a product waits for, whether or not they have arrived."""
+        found: dict[int, None] = {}
+        left = sorted(self.products[product].waiting)
+        while left:
+            node = self.nodes[left.pop(0)]
+            if node.is_kept:
+                continue
+            left += node.parents
+            if not node.parents:
+                found[node.number] = None
+        return list(found)
+
+    def waiting_pairs(self, node: int, made: Collection[int]) -> list[int]:
+        """Returns the pairs of a node that have not begun, and whose other parent is made or kept, too."""
+        children = (self.nodes[child] for child in self.nodes[node].children)
+        return [
+            child.number
+            for child in children
+            if child.is_pair
+            and child.pair_state is PairState.WAITING
+            and all(parent in made or self.nodes[parent].is_kept for parent in child.parents)
+        ]
+
     def keep(self, nodes: Iterable[int]) -> ReadyTasks:
         """Records that these nodes are available."""
         pairs, products = [], []
@@ -209,7 +254,7 @@ class ProductGraph:
         """Returns whether a pair begins now."""
         if pair.pair_state is not PairState.WAITING or not all(self.nodes[parent].is_kept for parent in pair.parents):
             return False
-        self._move_pair(pair, PairEvent.BEGUN)
+        self.begin_pair(pair.number)
         return True
 
     def _got(self, product: Product, node: int) -> bool:
@@ -221,8 +266,31 @@ class ProductGraph:
         return True
 
     def begin(self, number: int) -> None:
-        """Records that a task makes a product, from kept fields or from the last one as soon as it is decoded."""
+        """Records that a task makes a product, from kept fields or from the last ones as soon as they are decoded."""
         self._move(self.products[number], ProductEvent.BEGUN)
+
+    def begin_pair(self, number: int) -> None:
+        """Records that a task makes a pair."""
+        self._move_pair(self.nodes[number], PairEvent.BEGUN)
+
+    def part(self, pairs: Iterable[int], products: Iterable[int]) -> list[int]:
+        """Records that the task that was to make these has ended without them, and that others will make them; returns
+        the nodes that are no longer needed.
+        """
+        free = []
+        for product in products:
+            self._move(self.products[product], ProductEvent.PARTED)
+        for node in map(self.nodes.__getitem__, pairs):
+            self._move_pair(node, PairEvent.PARTED)
+            free += self._drop_unneeded(node)
+        return free
+
+    def _drop_unneeded(self, pair: GraphNode) -> list[int]:
+        """Drops a waiting pair that nothing needs; returns the parents that are no longer needed."""
+        if pair.pair_state is not PairState.WAITING or self.kept_of([pair.number]):
+            return []
+        self._move_pair(pair, PairEvent.DROPPED)
+        return self.use(pair.parents)
 
     def end_pair(self, number: int, *, is_made: bool) -> list[int]:
         """Records that a pair is made, or cannot be; returns the parents that are no longer needed."""
@@ -270,9 +338,8 @@ class ProductGraph:
         while left:
             node = self.nodes[left.pop()]
             left += node.parents
-            if node.is_pair and node.pair_state is PairState.WAITING and not self.kept_of([node.number]):
-                self._move_pair(node, PairEvent.DROPPED)
-                free += self.use(node.parents)
+            if node.is_pair:
+                free += self._drop_unneeded(node)
         return free
 
     def fail_node(self, node: int) -> list[int]:

@@ -5,7 +5,8 @@
   {"number": 12, "result": {"tag": "WindsPaired", "kept": [7, 8], "failed": {}}, "usage": [0, 4711, 104857600]}
 ```
 A message with several tasks or answers is a list.
-The types of fields decide how values are read: JSON has no tuples, no named tuples and no integers as keys.
+The types of fields decide how values are read: JSON has no tuples, no named tuples and no integers as keys. A task in
+a field has no tag, since the field has one type.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from junctura.errors import Corrupt
@@ -47,7 +48,18 @@ def _reader(hint: Any) -> _Reader:
         return functools.partial(_read_mapping, key=given[0], reader=_reader(given[1]))
     if isinstance(hint, type) and issubclass(hint, tuple):
         return _named_reader(hint)
+    if is_dataclass(hint):
+        return functools.partial(_read_fields, hint, _field_readers(hint))
     return None
+
+
+def _read_fields(of: Any, readers: Sequence[tuple[str, Callable[[Any], Any]]], value: dict[str, Any]) -> Any:
+    """Returns a dataclass of its fields, read by those readers."""
+    given = dict(value)
+    for name, reader in readers:
+        if name in given:
+            given[name] = reader(given[name])
+    return of(**given)
 
 
 def _optional(reader: _Reader) -> _Reader:
@@ -104,10 +116,7 @@ class TaggedCodec(Generic[MessageT]):
         if tag not in self.types:
             raise Corrupt(_SUBJECT, f"unknown tag {tag}; known are {', '.join(self.types)}")
         try:
-            for name, reader in self._readers[tag]:
-                if name in given:
-                    given[name] = reader(given[name])
-            message: MessageT = self.types[tag](**given)
+            message: MessageT = _read_fields(self.types[tag], self._readers[tag], given)
         except (AttributeError, TypeError, ValueError) as error:
             raise Corrupt(_SUBJECT, f"invalid {tag}: {type(error).__name__}: {error}") from error
         return message
@@ -161,7 +170,7 @@ def _answer_of(found: dict[str, Any]) -> TaskAnswer:
 
 
 def _written(packed: list[dict[str, Any]]) -> bytes:
-    return json.dumps(packed[0] if len(packed) == 1 else packed).encode()
+    return json.dumps(packed[0] if len(packed) == 1 else packed, default=vars).encode()
 
 
 def _read(payload: bytes) -> list[Any]:

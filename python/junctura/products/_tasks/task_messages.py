@@ -15,7 +15,8 @@
 Tasks refer to nodes and products by their numbers in the graph, which both sides build from the same recipes.
 
 A message has several tasks when more tasks wait than workers can begin. A worker does these in their order, and
-sends one answer. The number of the message is the number of its first task.
+sends one answer. The number of the message is the number of its first task. Joined tasks are one task, alone in its
+message.
 """
 
 from __future__ import annotations

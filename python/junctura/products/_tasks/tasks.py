@@ -10,6 +10,7 @@ both sides build of the same recipes. The answer to a task has its number.
   DecodeInput    input          InputDecoded
   PairWinds      pair           WindsPaired
   MakeProduct    product        ProductBuilt
+  JoinedTasks    inputs         JoinedResults, or TasksParted
 ```
 """
 
@@ -117,7 +118,20 @@ class MakeProduct:
     sources: tuple[Source, ...] = ()
 
 
-Task: TypeAlias = LookAtInput | MakeWeights | DecodeInput | PairWinds | MakeProduct
+@dataclass(frozen=True)
+class JoinedTasks:
+    """Decodes several inputs, and makes pairs and products of them, in one process.
+
+    Fields that only these tasks need are not kept: `keep` of an input or of a pair has the other ones. The products of
+    the inputs are in `products`, and their sources that are decoded here have no version yet.
+    """
+
+    decodes: tuple[DecodeInput, ...]
+    pairs: tuple[PairWinds, ...] = ()
+    products: tuple[MakeProduct, ...] = ()
+
+
+Task: TypeAlias = LookAtInput | MakeWeights | DecodeInput | PairWinds | MakeProduct | JoinedTasks
 
 
 @dataclass(frozen=True)
@@ -144,7 +158,7 @@ class InputDecoded:
         The nodes whose fields are available now.
     failed
         By node why it is not available.
-    The products that were made, and for each failed product the reason.
+    files, unmade
         The products that were made, and by product why it was not.
 
     """
@@ -172,13 +186,45 @@ class ProductBuilt:
 
 
 @dataclass(frozen=True)
+class JoinedResults:
+    """The results of joined tasks.
+
+    Attributes
+    ----------
+    decoded, paired
+        In the order of the tasks. The products of an input are in `files` and `unmade`.
+    decodes
+        By input how many messages were decoded for it.
+    files, unmade
+        The products that were made, and by product why it was not.
+
+    """
+
+    decoded: tuple[InputDecoded, ...]
+    paired: tuple[WindsPaired, ...] = ()
+    decodes: tuple[int, ...] = ()
+    files: dict[int, ProductFile] = field(default_factory=dict)
+    unmade: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TasksParted:
+    """A worker crashed with joined tasks: each input has to be decoded by a task of its own.
+
+    So only the input that caused the crash fails, if one did. Fields that the worker had kept are removed.
+    """
+
+
+@dataclass(frozen=True)
 class TaskFailed:
     """A task has failed."""
 
     cause: str
 
 
-Result: TypeAlias = GridFound | WeightsMade | InputDecoded | WindsPaired | ProductBuilt | TaskFailed
+Result: TypeAlias = (
+    GridFound | WeightsMade | InputDecoded | WindsPaired | ProductBuilt | JoinedResults | TasksParted | TaskFailed
+)
 
 
 class TaskUsage(NamedTuple):

@@ -196,6 +196,8 @@ class Crew(abc.ABC):
     ----------
     together_max
         Maximum number of tasks of a message.
+    joining
+        Over how many messages waiting inputs are spread when tasks are joined; 0: tasks are not joined.
     deaths
         Number of crashed workers.
     ends_all
@@ -205,6 +207,7 @@ class Crew(abc.ABC):
 
     ends_all = False
     together_max = 1
+    joining = 0
 
     def __init__(self, pool: junctura.Pool, limit: float) -> None:
         self.pool, self.limit = pool, limit
@@ -340,7 +343,7 @@ class ProcessCrew(Crew):
     def __init__(self, count: int, room: int) -> None:
         pool = junctura.Pool(schema="free", name=task_messages.BROKER, budget=room, spill=_limits.spacious())
         super().__init__(pool, 2 * count)
-        self.count = count
+        self.count = self.joining = count
         # Crashes since a worker last completed a step.
         self._in_a_row = 0
         # Process IDs of workers that have reported their start.

@@ -12,10 +12,11 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import junctura
 from junctura._limits import peak_bytes
@@ -36,6 +37,8 @@ from junctura.products._tasks.tasks import (
     DecodeInput,
     GridFound,
     InputDecoded,
+    JoinedResults,
+    JoinedTasks,
     LegendreSpec,
     LookAtInput,
     MakeProduct,
@@ -49,10 +52,12 @@ from junctura.products._tasks.tasks import (
     TaskAnswer,
     TaskFailed,
     TaskOrder,
+    TasksParted,
     TaskUsage,
     WeightsMade,
     WindsPaired,
 )
+from junctura.products._workers.joined_order import JoinedOrder
 from junctura.products._workers.make_product import FieldTransforms, make
 
 if TYPE_CHECKING:
@@ -206,8 +211,17 @@ class Worker:
                 self._send(name, self._attempt_again(order))
 
     def _attempt_again(self, order: TaskOrder) -> TaskAnswer:
+        if isinstance(order.task, JoinedTasks):
+            return self._part(order.number, order.task)
         lost = 1 + task_messages.begin(self.pool, order.number)
         return self.attempt(order, lost) if lost < ATTEMPTS_MAX else task_messages.given_up(order, lost)
+
+    def _part(self, number: int, task: JoinedTasks) -> TaskAnswer:
+        """Answers joined tasks with which a worker has crashed."""
+        # The tasks that follow keep these fields for the first time.
+        kept = [node for one in task.decodes for node in one.keep]
+        shared_arrays.free(self.pool, kept + [node for one in task.pairs for node in one.keep])
+        return TaskAnswer(number, TasksParted(), TaskUsage(len(task.decodes), os.getpid(), peak_bytes()))
 
     def do(self, order: TaskOrder, lost: int = 0) -> None:
         """Executes a task as `attempt` does, and sends the answer."""
@@ -242,24 +256,44 @@ class Worker:
             case DecodeInput():
                 return self._decode(task)
             case PairWinds():
-                with TaskFields(self, pair=task.pair) as made:
+                with TaskFields(self, pairs=[task.pair]) as made:
                     return WindsPaired(*self._keep_all(task.keep, made))
             case MakeProduct():
                 with TaskFields(self) as made:
                     return self._make(task.product, task.sources, made)
+            case JoinedTasks():
+                return self._do_joined(task)
 
     def _decode(self, task: DecodeInput) -> InputDecoded:
         files: dict[int, ProductFile] = {}
         unmade: dict[int, str] = {}
-        with TaskFields(self, inputs=task.nodes, key=task.key) as made:
+        with TaskFields(self, inputs=dict.fromkeys(task.nodes, task.key)) as made:
             kept, failed = self._keep_all(task.keep, made)
             for product in task.products:
-                result = self._make(product, task.sources[product], made)
-                if isinstance(result, ProductBuilt):
-                    files[product] = result.file
-                else:
-                    unmade[product] = result.cause
-            return InputDecoded(made.version, kept, failed, files, unmade)
+                self._make_one(product, task.sources[product], made, files, unmade)
+            return InputDecoded(made.version(task.key), kept, failed, files, unmade)
+
+    def _do_joined(self, task: JoinedTasks) -> JoinedResults:
+        """Takes one input after the other, and makes what needs no later one: fields are held no longer than needed."""
+        inputs = {node: one.key for one in task.decodes for node in one.nodes}
+        decoded: list[InputDecoded] = []
+        paired: dict[int, WindsPaired] = {}
+        files: dict[int, ProductFile] = {}
+        unmade: dict[int, str] = {}
+        with TaskFields(self, inputs, [one.pair for one in task.pairs]) as made:
+            for due in JoinedOrder(self.graph, task):
+                kept, failed = self._keep_all(due.decode.keep, made)
+                decoded.append(InputDecoded("", kept, failed))
+                for pair in due.pairs:
+                    paired[pair.pair] = WindsPaired(*self._keep_all(pair.keep, made))
+                for product in due.products:
+                    self._make_one(product.product, product.sources, made, files, unmade)
+                made.drop(due.over)
+            # An input without fields to keep is decoded for its products.
+            both = zip(decoded, task.decodes, strict=True)
+            decoded = [replace(one, version=made.version(of.key)) for one, of in both]
+            decodes = tuple(made.decodes(one.key) for one in task.decodes)
+        return JoinedResults(tuple(decoded), tuple(paired[one.pair] for one in task.pairs), decodes, files, unmade)
 
     def _keep_all(self, nodes: Sequence[int], made: TaskFields) -> tuple[tuple[int, ...], dict[int, str]]:
         """Keeps the fields of nodes; returns the kept nodes, and by node the reason of a failure."""
@@ -275,17 +309,40 @@ class Worker:
             return _words(error)
         return ""
 
+    def _make_one(
+        self,
+        product: int,
+        sources: Sequence[Source],
+        made: TaskFields,
+        files: dict[int, ProductFile],
+        unmade: dict[int, str],
+    ) -> None:
+        """Makes one product of several; adds it to those that were made, or to the others with the reason."""
+        result = self._make(product, sources, made)
+        if isinstance(result, ProductBuilt):
+            files[product] = result.file
+        else:
+            unmade[product] = result.cause
+
     def _make(self, product: int, sources: Sequence[Source], made: TaskFields) -> ProductBuilt | TaskFailed:
         about = self.graph.products[product]
         try:
             fields = [field for node in about.nodes for field in made.fields(node)]
-            whole = [(key, version or made.version) for key, version in sources]
+            whole = [(key, version or made.version(key)) for key, version in sources]
             file = make(about.wanted, fields, self.transforms, self.out, whole)
         except Exception as error:
             # Any error: the other products can be made.
             return TaskFailed(_words(error))
         words = {word: str(value) for word, value in file.words.items()}
         return ProductBuilt(ProductFile(str(file.path), file.nbytes, words, file.extremes))
+
+
+class DecodedInput(NamedTuple):
+    """A decoded input; without its field when no node needs it any more."""
+
+    field: Field | None
+    version: str
+    decodes: int
 
 
 class TaskFields:
@@ -295,19 +352,19 @@ class TaskFields:
     ----------
     worker
         The worker that does the task.
-    inputs, key
-        The nodes of the input with this key, if the task decodes one.
-    pair
-        The node computed from several kept ones, if the task makes one.
+    inputs
+        By node the key of its input, for the inputs that the task decodes.
+    pairs
+        The nodes computed from several ones that the task makes.
 
     """
 
-    def __init__(self, worker: Worker, inputs: Sequence[int] = (), key: str = "", pair: int | None = None) -> None:
-        self.worker, self.inputs, self.key, self.pair = worker, inputs, key, pair
+    def __init__(self, worker: Worker, inputs: Mapping[int, str] | None = None, pairs: Collection[int] = ()) -> None:
+        self.worker, self.inputs, self.pairs = worker, inputs or {}, pairs
         self._fields: dict[int, Sequence[Field]] = {}
         self._failures: dict[int, Exception] = {}
-        self._decoded: Sequence[Field] | None = None
-        self.version = ""
+        # By key.
+        self._decoded: dict[str, DecodedInput] = {}
 
     def fields(self, number: int) -> Sequence[Field]:
         """Returns the fields of a node: decoded, found in the pool, or computed from those of its parents."""
@@ -321,6 +378,23 @@ class TaskFields:
                 raise
         return self._fields[number]
 
+    def version(self, key: str) -> str:
+        """Returns the version of a decoded input; empty if it was not decoded."""
+        return self._decoded[key].version if key in self._decoded else ""
+
+    def decodes(self, key: str) -> int:
+        """Returns how many messages were decoded for an input."""
+        return self._decoded[key].decodes if key in self._decoded else 0
+
+    def drop(self, nodes: Iterable[int]) -> None:
+        """Drops the fields of nodes, which are no longer needed."""
+        for node in nodes:
+            self._fields.pop(node, None)
+            key = self.inputs.get(node)
+            # An input may be several nodes.
+            if key in self._decoded and all(of != key or one not in self._fields for one, of in self.inputs.items()):
+                self._decoded[key] = self._decoded[key]._replace(field=None)
+
     def __enter__(self) -> Self:
         return self
 
@@ -332,22 +406,28 @@ class TaskFields:
         self._failures.clear()
 
     def _make(self, number: int) -> Sequence[Field]:
-        node = self.worker.graph.nodes[number]
         if number in self.inputs:
-            return self._input()
+            return self._input(self.inputs[number])
+        node = self.worker.graph.nodes[number]
         root = self.worker.graph.root(number)
-        if node.operation is None or (root not in self.inputs and root != self.pair):
+        if node.operation is None or (root not in self.inputs and root not in self.pairs):
             return shared_arrays.kept(self.worker.pool, number)
         given = [field for parent in node.parents for field in self.fields(parent)]
         return node.operation(given, self.worker.transforms)
 
-    def _input(self) -> Sequence[Field]:
-        if self._decoded is None:
-            with self.worker.input(self.key) as obj:
-                # It may have been replaced since the broker received it.
-                self.version = str(obj.version)
-                self._decoded = [field_of(obj, obj.attributes)]
-        return self._decoded
+    def _input(self, key: str) -> Sequence[Field]:
+        if key not in self._decoded:
+            before = decodes()
+            with self.worker.input(key) as obj:
+                self._decoded[key] = DecodedInput(
+                    field_of(obj, obj.attributes),
+                    # It may have been replaced since the broker received it.
+                    version=str(obj.version),
+                    decodes=decodes() - before,
+                )
+        field = self._decoded[key].field
+        assert field is not None, "it is dropped when no node needs it"
+        return [field]
 
 
 def _words(error: Exception) -> str:
