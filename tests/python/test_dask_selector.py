@@ -318,3 +318,27 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, cwd=tmp_path)
     remedy = "pip install dask, or the whole extra: pip install 'junctura[dask]'"
     assert done.stdout == f"dask is not installed here: {remedy}\n"
+
+
+def test_the_attribute_that_separates_variables_is_an_option(tmp_path: Path) -> None:
+    types = {"step": "integer", "quantity": "string", "dtype": "string", "shape": "list of integer"}
+    attributes = ", ".join(f"{name}: {{type: {one}}}" for name, one in types.items())
+    schema = f"name: cfd\nkey: {{element: [step, quantity]}}\nattributes: {{{attributes}}}\n"
+    with junctura.Pool(schema=schema) as pool, junctura.Store.create(tmp_path / "store", schema=schema) as store:
+        for step in (1, 2):
+            for quantity, value in (("p", 10.0), ("u", 20.0)):
+                pool.offer(np.full(3, value + step), step=step, quantity=quantity)
+                store.archive(np.full(3, value + step), step=step, quantity=quantity)
+        store.flush()
+        for place in ({"pool": pool}, {"store": store}):
+            data = from_selector(**place, as_="xarray", variable="quantity").compute(scheduler="synchronous")
+            assert {name: one.values.tolist() for name, one in data.data_vars.items()} == {
+                "p": [[11.0] * 3, [12.0] * 3],
+                "u": [[21.0] * 3, [22.0] * 3],
+            }
+            stacked = from_selector(**place, as_="array", variable="quantity")
+            assert stacked.shape == (2, 2, 3)
+            with pytest.raises(junctura.InvalidArgument, match=r"variable: .* mean quantity\?"):
+                from_selector(**place, as_="xarray", variable="quanity")
+        with pytest.raises(junctura.InvalidArgument, match="variable: as_='bag' has no such thing"):
+            from_selector(pool=pool, variable="quantity")  # type: ignore[call-overload]

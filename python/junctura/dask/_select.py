@@ -25,8 +25,8 @@ _Path = str | os.PathLike[str]
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "bag": ("npartitions", "partition_size"),
     "delayed": (),
-    "array": ("dtype",),
-    "xarray": ("dtype",),
+    "array": ("dtype", "variable"),
+    "xarray": ("dtype", "variable"),
 }
 
 
@@ -62,6 +62,7 @@ def from_selector(
     as_: Literal["array"],
     partial: bool = False,
     dtype: npt.DTypeLike | None = None,
+    variable: str | None = None,
 ) -> dask.array.Array: ...
 @overload
 def from_selector(
@@ -73,6 +74,7 @@ def from_selector(
     as_: Literal["xarray"],
     partial: bool = False,
     dtype: npt.DTypeLike | None = None,
+    variable: str | None = None,
 ) -> xarray.Dataset: ...
 
 
@@ -87,6 +89,7 @@ def from_selector(
     npartitions: int | None = None,
     partition_size: int | None = None,
     dtype: npt.DTypeLike | None = None,
+    variable: str | None = None,
 ) -> Any:
     """Returns the objects that match now, lazily: the task that needs an object fetches it where the task runs.
 
@@ -114,6 +117,9 @@ def from_selector(
         For a bag, as in `dask.bag.from_sequence`.
     dtype : optional
         For arrays: the type of decoded GRIB values. Default: float32.
+    variable : str, optional
+        For arrays: the attribute of the key whose values are the names of the variables. Default: `param`, else `name`;
+        in a schema without these, all objects are one variable, `data`.
 
     Raises
     ------
@@ -136,13 +142,13 @@ def from_selector(
 
     """
     needed("dask", "dask")
-    _check(as_, npartitions=npartitions, partition_size=partition_size, dtype=dtype)
+    _check(as_, npartitions=npartitions, partition_size=partition_size, dtype=dtype, variable=variable)
     place, found = _found(selector, pool, store, schema, partial)
     if as_ == "bag":
         return _bag(place, _references(found), npartitions=npartitions, partition_size=partition_size)
     if as_ == "delayed":
         return _delayed(place, _references(found))
-    dataset = _dataset(place, found, partial, dtype)
+    dataset = _dataset(place, found, partial, dtype, variable)
     return dataset if as_ == "xarray" else _array(dataset)
 
 
@@ -203,12 +209,15 @@ def _delayed(place: Place, references: Sequence[Reference]) -> list[Delayed]:
     return [fetch(reference) for reference in references]
 
 
-def _dataset(place: Place, found: InPoolFound | Listing, partial: bool, dtype: npt.DTypeLike | None) -> xarray.Dataset:
+def _dataset(
+    place: Place, found: InPoolFound | Listing, partial: bool, dtype: npt.DTypeLike | None, variable: str | None
+) -> xarray.Dataset:
     needed("xarray", "grib")
     from junctura._xarray.backend import CubeBuilder
 
     objects = Objects(place, _references(found))
-    dataset = CubeBuilder(found, objects).dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))
+    builder = CubeBuilder(found, objects, variable)
+    dataset = builder.dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))
     chunks = {
         dim: extent
         for variable in dataset.data_vars.values()
