@@ -513,6 +513,16 @@ def test_an_object_that_is_still_in_the_pool_is_not_taken_twice() -> None:
     assert one.status() == ("done", 0)
 
 
+def test_an_object_of_the_record_that_is_still_in_the_pool_is_noted_once() -> None:
+    past = ev.Past(offered=frozenset({"1.1"}))
+    for pool, noted in ((THEIRS, ["1.2"]), (None, ["1.1", "1.2"])):
+        one = world(task("a"), task("p", each="x=1"), pool=pool, past=past)
+        for key in ("k1", "k2"):
+            one.offer("a", "x=1", key=key)
+        one.tell()
+        assert [note.words["version"] for note in one.notes if note.words.get("event") == "offered"] == noted
+
+
 def resumed_with(*seen: ev.Seen) -> World:
     """A run that goes on, in a pool of others that has one object: the third version of `k`."""
     past = ev.Past(frozenset(one.task for one in seen if one.is_done), {}, seen)

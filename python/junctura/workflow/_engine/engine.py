@@ -704,6 +704,9 @@ class Engine:
     def _remember(self, past: ev.Past) -> None:
         """Restores the results of an earlier run."""
         self.again = needed_again(self.workflow, past)
+        if self.workflow.pool is not None and self.workflow.pool.url is not None:
+            # Its objects are still there. In a pool of the run itself, versions begin again.
+            self._noted |= past.offered
         past = replace(past, done=past.done - self.again)
         for seen in past.seen:
             if seen.of in self.parts and self.parts[seen.of].is_template:

@@ -229,6 +229,8 @@ class Past:
         Tasks that have offered objects, or may have.
     clients
         For each name of a client of the pool, the tasks that it may have belonged to.
+    offered
+        The versions of the objects that the record has.
 
     """
 
@@ -238,3 +240,4 @@ class Past:
     left: tuple[str, ...] = ()
     producers: frozenset[str] = frozenset()
     clients: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    offered: frozenset[str] = frozenset()

@@ -154,10 +154,13 @@ def _past(said: list[Line]) -> Past:
     attempts: dict[str, int] = {}
     seen: dict[str, Line] = {}
     left: dict[tuple[str, Any], str] = {}
+    offered: set[str] = set()
     users = PoolUsers()
     for line in said:
         kind, task = line.get("kind"), line.get("task")
         users.take(line)
+        if kind == "event" and line.get("event") == "offered":
+            offered.add(str(line.get("version")))
         if not isinstance(task, str):
             continue
         if kind in _OUTCOMES:
@@ -177,7 +180,7 @@ def _past(said: list[Line]) -> Past:
     known = tuple(_seen(task, reason, task in done) for task, reason in seen.items())
     # Local tasks have ended with their run.
     jobs = tuple(identity for identity in left.values() if _JOB.fullmatch(identity))
-    return Past(done, attempts, known, jobs, users.producers(), users.clients())
+    return Past(done, attempts, known, jobs, users.producers(), users.clients(), frozenset(offered))
 
 
 def _seen(task: str, reason: Line, is_done: bool) -> Seen:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 _CUT = 200
 _LOG_BYTES = 4096
+# An error with its remedy is a long line.
+_LINE_CUT = 1000
 # Characters that change the direction of the surrounding text.
 _TURNS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)}
 _NOT_SHOWN = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
@@ -35,7 +37,7 @@ def last_lines(log: Path, count: int) -> list[str]:
             said = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
-    return [clean(line.expandtabs(4), 160) for line in said[-count:]]
+    return [clean(line.expandtabs(4), _LINE_CUT) for line in said[-count:]]
 
 
 def seconds(value: float) -> str:
