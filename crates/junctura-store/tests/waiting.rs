@@ -56,7 +56,7 @@ fn when_the_time_is_over_what_is_missing_is_named() {
             (error.code(), error.cause()),
             (
                 Code::Timeout,
-                "missing: {name=b}; a partial retrieval returns the others"
+                "missing: {name=b}; a partial retrieval (`--partial`, or `partial=True` in Python) returns the others"
             )
         );
     }

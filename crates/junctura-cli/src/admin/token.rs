@@ -53,7 +53,7 @@ struct MakeToken {
     #[arg(long, value_name = "RIGHT,...", default_value = "read")]
     rights: AccessRights,
     /// How long it is valid
-    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "30d")]
+    #[arg(long, value_name = "TIME", value_parser = parse_valid, default_value = "30d")]
     valid: Duration,
     /// Write the token into this new file, which only you may read, instead of to standard output
     #[arg(short, long, value_name = "FILE")]
@@ -102,7 +102,12 @@ fn make(arguments: &MakeToken) -> Result<()> {
         let cause = "this file exists; a token is written into a new file";
         return Err(Error::new(Code::AlreadyExists, path.display().to_string(), cause));
     }
+    let is_known = TokenAuthority::read(&arguments.security).is_ok();
     let tokens = TokenAuthority::read_or_create(&arguments.security)?;
+    if !is_known {
+        let folder = arguments.security.display();
+        say!("junctura: made a new key in {folder}: only servers with `--security {folder}` accept its tokens");
+    }
     let (token, claims) = tokens.make(&arguments.name, arguments.rights, arguments.valid)?;
     if let Some(path) = &arguments.out {
         token.write(path)?;
@@ -172,6 +177,16 @@ fn authority(directory: &std::path::Path) -> Result<TokenAuthority> {
     })
 }
 
+/// Reads a time with its unit: a number alone would be seconds.
+fn parse_valid(text: &str) -> std::result::Result<Duration, String> {
+    if text.ends_with(|last: char| last.is_ascii_digit()) {
+        return Err(format!(
+            "{text} has no unit: {text}d are days, {text}h hours, {text}min minutes, {text}s seconds"
+        ));
+    }
+    size::parse_duration(text)
+}
+
 /// Reads an id: eight hexadecimal digits.
 fn parse_id(text: &str) -> std::result::Result<u32, String> {
     let is_id = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -209,6 +224,15 @@ mod tests {
         for text in ["", "1a2b3c4", "1a2b3c4d5", "+a2b3c4d", "viewerxx"] {
             assert!(parse_id(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(parse_valid("30d"), Ok(Duration::from_secs(30 * 86400)));
+        assert_eq!(
+            parse_valid("30").unwrap_err(),
+            "30 has no unit: 30d are days, 30h hours, 30min minutes, 30s seconds"
+        );
     }
 
     #[test]

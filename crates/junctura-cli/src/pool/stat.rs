@@ -294,6 +294,10 @@ fn write_clients(stat: &Value, out: &mut StandardOutput) -> Result<()> {
             bytes(&client["leased_bytes"])
         );
         writeln!(out, "{}", line.trim_end())?;
+        let way = printable(&client["transport"]);
+        if way.starts_with("tcp") {
+            writeln!(out, "{:>7}  {way}", "")?;
+        }
     }
     let (shown, all) = (array(&stat["clients"]).len() as u64, number(&stat["clients_connected"]));
     if all > shown {

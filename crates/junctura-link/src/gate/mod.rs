@@ -187,7 +187,13 @@ impl Gate {
                 std::io::ErrorKind::PermissionDenied => Code::Denied,
                 _ => Code::Io,
             };
-            refused(code, subject.as_str(), "cannot listen", error)
+            let action = match code {
+                Code::AlreadyExists => {
+                    "cannot listen, since another process has this port: choose another one, or port 0 for a free one"
+                }
+                _ => "cannot listen",
+            };
+            refused(code, subject.as_str(), action, error)
         })?;
         let cannot = |error: std::io::Error| refused(Code::Io, subject.as_str(), "cannot listen", error);
         listener.set_nonblocking(true).map_err(cannot)?;
@@ -465,7 +471,8 @@ impl GateShared {
             let (id, name) = token
                 .as_ref()
                 .map_or((None, ""), |token| (Some(token.id), token.name.as_str()));
-            tracing::debug!(%peer, id, name, "a link begins");
+            let token_id = id.map(|id| format!("{id:08x}"));
+            tracing::debug!(%peer, token = token_id, name, "a link begins");
             let local = UnixCarrier::connect(&options.pool).map_err(|error| for_clients(&error))?;
             joinable = self.expect(shown.streams.unwrap_or(1), id, is_secret)?;
             origin.token = token;

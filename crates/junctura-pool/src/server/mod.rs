@@ -525,8 +525,10 @@ impl Server {
         let ring_bytes = hello.ring_bytes.filter(|_| is_new);
         let visits = hello.visits;
         // Visitors are not logged.
-        let peer = (is_new && !visits && tracing::enabled!(tracing::Level::INFO))
-            .then(|| (hello.name.to_string(), hello.host.to_string(), hello.pid));
+        let peer = (is_new && !visits && tracing::enabled!(tracing::Level::INFO)).then(|| {
+            let route = hello.route.as_ref().map(ToString::to_string);
+            (hello.name.to_string(), hello.host.to_string(), hello.pid, route)
+        });
         // Before the client is welcome: this process may be able to open no more descriptors.
         let rings = match ring_bytes
             .map(|bytes| ConnectionRings::create(bytes as usize))
@@ -543,9 +545,9 @@ impl Server {
                 if visits {
                     connection.turn.role = ClientRole::Visitor;
                 }
-                if let Some((name, host, pid)) = peer {
+                if let Some((name, host, pid, route)) = peer {
                     connection.is_logged = true;
-                    tracing::info!(client, name, host, pid, "a client has connected");
+                    tracing::info!(client, name, host, pid, route, "a client has connected");
                 }
             }
             if let Some(rings) = rings {

@@ -19,8 +19,8 @@ use crate::query::snapshot::Snapshot;
 pub(crate) const EXPECTED_MAX: usize = if cfg!(test) { 10_000 } else { 10_000_000 };
 /// Maximum number of missing combinations in an error.
 const NAMED_MAX: usize = 5;
-/// The remedy in an error for missing objects.
-const PARTIAL: &str = "; a partial retrieval returns the others";
+/// The remedy in an error for missing objects, if others were found.
+const PARTIAL: &str = "; a partial retrieval (`--partial`, or `partial=True` in Python) returns the others";
 
 /// The result of a retrieval: the objects found, and the missing ones.
 #[derive(Clone, Debug)]
@@ -48,11 +48,12 @@ impl RetrieveResult {
         }
         let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();
         let named = named.join(", ");
+        let remedy = if self.listing.is_empty() { "" } else { PARTIAL };
         let cause = match self.missing.len() {
             0 => "nothing that is there matches; `junctura store axes --store URL` lists the values of each attribute"
                 .to_owned(),
-            count if count <= NAMED_MAX => format!("missing: {named}{PARTIAL}"),
-            count => format!("missing: {named} and {} more{PARTIAL}", count - NAMED_MAX),
+            count if count <= NAMED_MAX => format!("missing: {named}{remedy}"),
+            count => format!("missing: {named} and {} more{remedy}", count - NAMED_MAX),
         };
         Err(Error::new(Code::NotFound, selector, cause))
     }

@@ -133,7 +133,7 @@ impl ExplainArguments {
             out.flush()?;
             let whose = self.client.as_deref().map_or(
                 "nothing waits; a selector explains objects, --memory what keeps memory".to_owned(),
-                |name| format!("nothing of a client {name} waits"),
+                |name| format!("no request of a client called {name} waits; `junctura pool stat` lists the clients"),
             );
             return Err(Error::new(Code::NotFound, "waits", whose));
         }

@@ -293,7 +293,7 @@ impl InterestTable {
             )
         } else if !ours.selectors.asks_the_same(&asked.selectors) {
             format!(
-                "it stands for {:?}, not {:?}",
+                "it stands for {:?}, not {:?}: choose another name, or retract that requirement",
                 ours.selectors.text(),
                 asked.selectors.text()
             )

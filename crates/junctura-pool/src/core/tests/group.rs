@@ -362,7 +362,7 @@ fn the_terms_of_a_group_are_agreed_on_and_names_are_one_space() {
     assert_eq!(
         world.heard(d),
         [
-            "1: Conflict it stands for \"name=a/b\", not \"name=a\"",
+            "1: Conflict it stands for \"name=a/b\", not \"name=a\": choose another name, or retract that requirement",
             "2: Conflict it is a group, not a requirement for one reader",
             "3: Conflict it is a requirement for one reader, not a group",
             "4: Conflict it is no group: one follow reads it at a time",

@@ -136,7 +136,7 @@ fn the_same_name_joins_and_other_terms_conflict() {
         world.heard(d),
         [
             "1: began v0",
-            "2: Conflict it stands for \"name=a/b\", not \"name=a\"",
+            "2: Conflict it stands for \"name=a/b\", not \"name=a\": choose another name, or retract that requirement",
             "3: Conflict its time to live is 2 s, not none",
             "4: Conflict it keeps all versions, not the newest versions",
         ]
