@@ -337,20 +337,20 @@ impl ArrayForm {
 
     /// The attribute that readers of the array need, and that no attribute of the schema holds.
     fn lost(&self, attributes: &GivenAttributes<'_>, schema: &Schema) -> Option<&'static str> {
-        if !has_dtype(schema) && !attributes.has("dtype") {
+        if !has_dtype(schema) && !attributes.states_form("dtype") {
             return Some("dtype");
         }
         let has_shape =
-            schema.is_open() || attributes.has("shape") || takes(schema, "shape", Kind::list_of(Type::Integer));
+            schema.is_open() || attributes.states_form("shape") || takes(schema, "shape", Kind::list_of(Type::Integer));
         (!has_shape && self.shape.len() != 1).then_some("shape")
     }
 
     /// Adds type and shape to the attributes, if the schema has them and the caller did not give them.
     fn describe(&self, attributes: &mut GivenAttributes<'_>, schema: &Schema) {
-        if has_dtype(schema) && !attributes.has("dtype") {
+        if has_dtype(schema) && !attributes.states_form("dtype") {
             attributes.add_text("dtype", self.dtype.to_string());
         }
-        if attributes.has("shape") {
+        if attributes.states_form("shape") {
             return;
         }
         if takes(schema, "shape", Kind::list_of(Type::Integer)) {
@@ -369,7 +369,7 @@ fn check_form(
     form: Option<&ArrayForm>,
     data: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    if !(attributes.has("dtype") || attributes.has("shape")) || !has_dtype(schema) {
+    if !(attributes.states_form("dtype") || attributes.states_form("shape")) || !has_dtype(schema) {
         return Ok(());
     }
     let (dtype, shape) = (attributes.text("dtype"), attributes.extents("shape"));

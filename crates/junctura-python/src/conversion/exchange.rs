@@ -4,8 +4,10 @@
 //! an allocation not offered. NumPy does the export; read-only memory is marked as such, or the export fails if the
 //! consumer does not support the mark.
 
+use std::sync::OnceLock;
+
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::conversion::data::arrays;
 use crate::handles::allocation::PyAllocation;
@@ -123,6 +125,22 @@ impl PyAllocation {
 
 static DIMS: AttributeName = AttributeName::new("dims");
 
+/// The type of NumPy's arrays, as soon as one was seen. To find that an object lacks an attribute takes longer than to read
+/// all attributes of an offer.
+static NUMPY_ARRAY: OnceLock<Py<PyType>> = OnceLock::new();
+
+/// Whether an object is a NumPy array, and of no type derived from it.
+fn is_numpy_array(object: &Bound<'_, PyAny>) -> bool {
+    let kind = object.get_type();
+    match NUMPY_ARRAY.get() {
+        Some(known) => kind.is(known),
+        None => {
+            let is = kind.name().is_ok_and(|name| name == "ndarray") && kind.module().is_ok_and(|name| name == "numpy");
+            is && kind.is(NUMPY_ARRAY.get_or_init(|| kind.clone().unbind()))
+        }
+    }
+}
+
 /// Returns the array of a labeled array, and the attributes of its labels, except stated ones.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
@@ -130,7 +148,7 @@ pub(crate) fn labels<'py>(
     stated: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
     // Arrays of other libraries have no named dimensions.
-    if data.is_exact_instance_of::<PyBytes>() || !DIMS.is_of(data)? {
+    if data.is_exact_instance_of::<PyBytes>() || is_numpy_array(data) || !DIMS.is_of(data)? {
         return Ok(None);
     }
     if !arrays(data.py())?.call_method1("is_labelled", (data,))?.extract()? {

@@ -15,12 +15,23 @@ use pyo3::types::{
 
 use crate::conversion::data::arrays;
 use crate::runtime::error::{OrRaise, invalid, raise};
+use crate::runtime::lazy_value::AttributeName;
 
 /// Attributes of one offer, or of one key.
 #[derive(Default)]
 pub(crate) struct GivenAttributes<'py> {
     items: Vec<GivenItem<'py>>,
+    /// Whether the type or the shape of an array may be among them. To look for a name takes longer than to read one.
+    may_state_form: bool,
 }
+
+/// The attributes that state the form of an array; as keywords also with an underscore.
+static FORM: [AttributeName; 4] = [
+    AttributeName::new("dtype"),
+    AttributeName::new("shape"),
+    AttributeName::new("dtype_"),
+    AttributeName::new("shape_"),
+];
 
 struct GivenItem<'py> {
     name: GivenName<'py>,
@@ -47,17 +58,34 @@ impl<'py> GivenAttributes<'py> {
     pub(crate) fn read(given: Option<&Bound<'py, PyAny>>, keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
         let mut attributes = Self {
             items: Vec::with_capacity(16),
+            may_state_form: false,
         };
         if let Some(given) = given {
-            match given.cast::<PyDict>() {
-                Ok(dict) => attributes.add_all(dict, GivenName::Given)?,
-                Err(_) => attributes.add_mapping(given)?,
+            if let Ok(dict) = given.cast::<PyDict>() {
+                attributes.look_for_form(dict, &FORM[..2])?;
+                attributes.add_all(dict, GivenName::Given)?;
+            } else {
+                attributes.may_state_form = true;
+                attributes.add_mapping(given)?;
             }
         }
         if let Some(keywords) = keywords {
+            attributes.look_for_form(keywords, &FORM)?;
             attributes.add_all(keywords, GivenName::Keyword)?;
         }
         Ok(attributes)
+    }
+
+    fn look_for_form(&mut self, dict: &Bound<'py, PyDict>, names: &[AttributeName]) -> PyResult<()> {
+        for name in names {
+            self.may_state_form |= name.is_key_of(dict)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an attribute that states the form of an array was given: `dtype` or `shape`.
+    pub(crate) fn states_form(&self, name: &str) -> bool {
+        self.may_state_form && self.has(name)
     }
 
     fn add_all(&mut self, dict: &Bound<'py, PyDict>, name: fn(Bound<'py, PyString>) -> GivenName<'py>) -> PyResult<()> {
@@ -121,11 +149,13 @@ impl<'py> GivenAttributes<'py> {
 
     /// Adds those of a dictionary.
     pub(crate) fn add_given(&mut self, given: &Bound<'py, PyDict>) -> PyResult<()> {
+        self.look_for_form(given, &FORM[..2])?;
         self.add_all(given, GivenName::Given)
     }
 
     /// Adds those of a dictionary whose names were not given.
     pub(crate) fn add_others(&mut self, others: &Bound<'py, PyDict>) -> PyResult<()> {
+        self.look_for_form(others, &FORM[..2])?;
         for (key, value) in others.iter() {
             if !self.has(key.cast::<PyString>()?.to_str()?) {
                 self.add(GivenName::Given, key, &value)?;

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 /// Made at its first use. Unlike a `PyOnceLock` it is never locked while another thread runs Python: a child that this thread
 /// forks would never get the lock.
@@ -37,5 +37,12 @@ impl AttributeName {
         let py = object.py();
         let name = self.1.get_or_make(py, || Ok(PyString::intern(py, self.0).unbind()))?;
         object.hasattr(name.bind(py))
+    }
+
+    /// Whether a dictionary has a key of this name.
+    pub(crate) fn is_key_of(&self, dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+        let py = dict.py();
+        let name = self.1.get_or_make(py, || Ok(PyString::intern(py, self.0).unbind()))?;
+        dict.contains(name.bind(py))
     }
 }
