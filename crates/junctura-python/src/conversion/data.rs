@@ -256,7 +256,7 @@ fn read<'py>(place: OfferPlace<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Off
     let py = object.py();
     match PyUntypedBuffer::get(object) {
         // The buffer of a masked array lacks its mask.
-        Ok(_) if MASK.is_of(object)? => by_numpy(place, object),
+        Ok(_) if !exchange::is_numpy_array(object) && MASK.is_of(object)? => by_numpy(place, object),
         Ok(buffer) => match crate::conversion::dtype::name(&buffer) {
             Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
             _ => by_numpy(place, object),

@@ -130,7 +130,7 @@ static DIMS: AttributeName = AttributeName::new("dims");
 static NUMPY_ARRAY: OnceLock<Py<PyType>> = OnceLock::new();
 
 /// Whether an object is a NumPy array, and of no type derived from it.
-fn is_numpy_array(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_numpy_array(object: &Bound<'_, PyAny>) -> bool {
     let kind = object.get_type();
     match NUMPY_ARRAY.get() {
         Some(known) => kind.is(known),
