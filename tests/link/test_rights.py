@@ -23,7 +23,9 @@ class Guarded:
         # The key comes with the first token.
         self.admin = self.token("owner", "admin")
         options = ("--announce", "--schema", "free", "--security", str(self.secrets))
+        shell.environment["JUNCTURA_LOG"] = "info"
         self.server = shell.start("pool", "serve", "--pool", "tcp://127.0.0.1:0", *options)
+        del shell.environment["JUNCTURA_LOG"]
         self.url = self.server.line()
 
     def token(self, name: str, rights: str) -> Path:
@@ -85,6 +87,27 @@ def test_a_viewer_reads_and_changes_nothing(guarded: Guarded) -> None:
     assert guarded.run(model, "ls", "--count", "*").strip() == "1"
     guarded.run(guarded.admin, "pool", "stop", "--pool", guarded.url, "--now")
     assert guarded.server.end()[0] == 0
+
+
+def test_the_token_of_a_client_is_shown_and_logged(guarded: Guarded) -> None:
+    viewer = guarded.token("viewer", "read")
+    shown = f"token {guarded.id('viewer')} (read) of viewer"
+    assert shown in guarded.run(viewer, "pool", "stat")
+    guarded.put(guarded.admin, "one")
+    guarded.run(viewer, "get", "name=one", "-o", "-")
+    guarded.run(guarded.admin, "pool", "stop", "--pool", guarded.url, "--now")
+    status, _, log = guarded.server.end()
+    assert status == 0
+    (line,) = [line for line in log.splitlines() if "has connected" in line and "of viewer" in line]
+    assert shown in line and 'name="junctura get"' in line
+
+
+def test_a_new_key_is_reported_and_a_time_has_a_unit(guarded: Guarded, tmp_path: Path) -> None:
+    make = ("token", "make", tmp_path / "secrts", "--for", "one")
+    assert b"30 has no unit: 30d are days" in guarded.shell.run(*make, "--valid", "30", status=2).stderr
+    new = "made a new key in"
+    assert new in guarded.shell.run(*make).stderr.decode()
+    assert new not in guarded.shell.run(*make).stderr.decode()
 
 
 def test_a_viewer_removes_the_requirement_that_it_made(guarded: Guarded) -> None:

@@ -103,8 +103,8 @@ impl TokenKey {
             .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(PURPOSE), &mut claims)
             .map_err(|_| {
                 denied(
-                    "it was not made with the key of this pool: `junctura token make FOLDER` makes one with the key of \
-                     the folder that its server has in `--security`",
+                    "it was not made with the key of this pool: `junctura token make FOLDER --for NAME` makes one \
+                     with the key of the folder that its server has in `--security`",
                 )
             })?;
         TokenClaims::read(plain)

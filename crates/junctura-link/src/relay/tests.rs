@@ -276,9 +276,10 @@ fn a_server_that_does_not_read_last_words_keeps_no_thread() {
         .write_all(LinkRecord::Frames(frames.len() as u32).header().as_bytes())
         .unwrap();
     other.write_all(frames).unwrap();
-    drop(other);
+    // A socket that is closed with unread heartbeats is reset.
+    other.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(running.join().unwrap(), Ok(RelayEnd::There));
-    drop(server);
+    drop((server, other));
 }
 
 #[test]
