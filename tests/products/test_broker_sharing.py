@@ -287,6 +287,37 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
         worker.close()
 
 
+NAMED_TWICE = """\
+product: by-name
+from: {param: t, levelist: 850, step: 0, number: 1}
+to: {format: grib2, name: name.grib2}
+---
+product: by-number
+from: {param: 130, levelist: 850, step: 0/6, number: 1}
+to: {format: grib2, gather: step, name: number.grib2}
+"""
+
+
+def test_an_input_that_recipes_name_differently_is_held_until_each_has_it(tmp_path: Path) -> None:
+    """In one task: the second recipe waits for a later input."""
+    given: list[str] = []
+    with junctura.Pool(schema="mars") as pool:
+        for step in (0, 6):
+            message = grid_message(280.0 + step, shortName="t", level=850)
+            pool.offer(message, {**BASE, "param": "t", "step": step, "paramId": "130"})
+        running = broker(tmp_path, pool, NAMED_TWICE, workers=1)
+        give = running.crew.give
+
+        def watch(orders: Sequence[TaskOrder], due: float) -> None:
+            given.extend(type(order.task).__name__ for order in orders)
+            give(orders, due)
+
+        running.crew.give = watch  # type: ignore[method-assign]
+        report = running.run()
+    assert (report.failed, len(report.made), report.decodes) == ([], 2, 2)
+    assert given == ["JoinedTasks"]
+
+
 def test_what_only_one_product_needs_is_made_in_one_task_and_not_kept(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with junctura.Pool(schema="mars") as pool:

@@ -254,7 +254,7 @@ class ProductEngine:
             nbytes += self.inputs[tasks[number].input].nbytes
             if nbytes <= _JOINED_BYTES_MAX:
                 chosen.append(number)
-        if len(chosen) < 2:
+        if len(chosen) < 2 or chosen[0] != first:
             return None
         task = joined(self.graph, [tasks[number] for number in chosen], self._sources_of)
         for number in chosen:

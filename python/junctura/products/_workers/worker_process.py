@@ -365,6 +365,8 @@ class TaskFields:
         self._failures: dict[int, Exception] = {}
         # By key.
         self._decoded: dict[str, DecodedInput] = {}
+        # The nodes that are no longer needed.
+        self._over: set[int] = set()
 
     def fields(self, number: int) -> Sequence[Field]:
         """Returns the fields of a node: decoded, found in the pool, or computed from those of its parents."""
@@ -388,12 +390,13 @@ class TaskFields:
 
     def drop(self, nodes: Iterable[int]) -> None:
         """Drops the fields of nodes, which are no longer needed."""
-        for node in nodes:
-            self._fields.pop(node, None)
-            key = self.inputs.get(node)
-            # An input may be several nodes.
-            if key in self._decoded and all(of != key or one not in self._fields for one, of in self.inputs.items()):
-                self._decoded[key] = self._decoded[key]._replace(field=None)
+        self._over.update(nodes)
+        for node in self._over & self._fields.keys():
+            del self._fields[node]
+        # An input may be several nodes.
+        needed = {key for node, key in self.inputs.items() if node not in self._over}
+        for key in self._decoded.keys() - needed:
+            self._decoded[key] = self._decoded[key]._replace(field=None)
 
     def __enter__(self) -> Self:
         return self
