@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_time_has_a_unit() {
-        assert_eq!(parse_valid("30d"), Ok(Duration::from_secs(30 * 86400)));
+        assert_eq!(parse_valid("30d"), Ok(Duration::from_hours(720)));
         assert_eq!(
             parse_valid("30").unwrap_err(),
             "30 has no unit: 30d are days, 30h hours, 30min minutes, 30s seconds"

@@ -132,13 +132,11 @@ static NUMPY_ARRAY: OnceLock<Py<PyType>> = OnceLock::new();
 /// Whether an object is a NumPy array, and of no type derived from it.
 pub(crate) fn is_numpy_array(object: &Bound<'_, PyAny>) -> bool {
     let kind = object.get_type();
-    match NUMPY_ARRAY.get() {
-        Some(known) => kind.is(known),
-        None => {
-            let is = kind.name().is_ok_and(|name| name == "ndarray") && kind.module().is_ok_and(|name| name == "numpy");
-            is && kind.is(NUMPY_ARRAY.get_or_init(|| kind.clone().unbind()))
-        }
+    if let Some(known) = NUMPY_ARRAY.get() {
+        return kind.is(known);
     }
+    let is = kind.name().is_ok_and(|name| name == "ndarray") && kind.module().is_ok_and(|name| name == "numpy");
+    is && kind.is(NUMPY_ARRAY.get_or_init(|| kind.clone().unbind()))
 }
 
 /// Returns the array of a labeled array, and the attributes of its labels, except stated ones.
