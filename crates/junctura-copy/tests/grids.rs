@@ -5,7 +5,7 @@ use std::sync::Arc;
 use junctura_copy::Gather;
 use junctura_layout::{Element, Layout, Plan, PlanSide};
 
-/// Every so many ranks one is tested; fewer with AddressSanitizer, since all ranks access memory in the same way.
+/// Every so many ranks one is tested; fewer with `AddressSanitizer`: all of them access memory in the same way.
 const STEP: usize = if cfg!(address_sanitizer) { 1031 } else { 61 };
 
 /// The memories of all ranks of an array whose elements are their own numbers, in C order.
