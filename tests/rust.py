@@ -22,7 +22,7 @@ PROFILE = os.environ.get("JUNCTURA_PROFILE", "ci")
 # What `make build-ci` keeps of cargo's messages.
 BUILT = TARGET / PROFILE / "built.json"
 # A program that runs longer hangs.
-LIMIT_S = 900
+LIMIT_S = 1500
 # Lines of gdb: the name of a thread, and the function of a frame. Numbers behind names of crates are removed first.
 THREAD = re.compile(r'^Thread .* "(.*)"\):$')
 FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S.*?)(?:::h[0-9a-f]{16})? \(")
