@@ -371,7 +371,7 @@ class ProductEngine:
             self._paired(pair, of_pair)
 
     def _part(self, task: JoinedTasks) -> None:
-        """Has each input decoded by a task of its own, after a worker has crashed with all of them."""
+        """Has each input decoded by a task of its own, after a worker has crashed with the joined one."""
         free = self.graph.part([one.pair for one in task.pairs], [one.product for one in task.products])
         for one in task.decodes:
             held = self.inputs[one.input]

@@ -31,7 +31,7 @@ def companions(graph: ProductGraph, waiting: Mapping[int, DecodeInput], first: i
     waiting
         The tasks that no worker has yet, by their numbers.
     first
-        One of them.
+        The number of the first one.
     most
         Maximum number of tasks. A product that needs more joins none.
 

@@ -120,7 +120,7 @@ class MakeProduct:
 
 @dataclass(frozen=True)
 class JoinedTasks:
-    """Decodes several inputs, and makes pairs and products of them, in one process.
+    """Decodes several inputs, and makes their pairs and products, in one process.
 
     Fields that only these tasks need are not kept: `keep` of an input or of a pair has the other ones. The products of
     the inputs are in `products`, and their sources that are decoded here have no version yet.
