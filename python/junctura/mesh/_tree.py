@@ -303,7 +303,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 class _NameEndings(NamedTuple):
-    """What is appended to the names of a part of a mesh."""
+    """The suffix of the names of a part of a mesh."""
 
     points: str = ""
     blocks: str = ""

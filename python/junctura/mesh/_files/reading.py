@@ -1,4 +1,4 @@
-"""What readers of files have in common: errors and limits of files from outside."""
+"""The common part of all readers of files: errors and limits of files from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers of files have in common: the file appears complete, when it is closed."""
+"""The common part of all writers of files: the file appears complete, when it is closed."""
 
 from __future__ import annotations
 

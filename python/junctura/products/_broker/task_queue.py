@@ -13,7 +13,7 @@ from junctura.products._workers.crew import Crew
 
 
 class InputJoiner(Protocol):
-    """What the queue asks the engine."""
+    """The part of the engine that the queue uses."""
 
     def join(self, first: int, waiting: Collection[int], most: int) -> tuple[TaskOrder, list[int]] | None:
         """Joins a task with other ones that wait, as `ProductEngine.join`."""

@@ -11,7 +11,7 @@ from junctura.products._tasks.tasks import DecodeInput, JoinedTasks, MakeProduct
 
 
 class DueTasks(NamedTuple):
-    """What is done when an input of joined tasks is decoded.
+    """The work that becomes possible with an input of joined tasks.
 
     Attributes
     ----------
