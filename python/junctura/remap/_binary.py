@@ -41,7 +41,7 @@ def checked(weights: _native._Weights, given: Sequence[tuple[int, ...] | None], 
 
 
 def write(path: str | os.PathLike[str], weights: _native._Weights) -> None:
-    """Writes a binary file; a reader never finds a part of it."""
+    """Writes a binary file; a reader never finds a partial file."""
     whole = Path(path)
     part = whole.with_name(f".{whole.name}.{secrets.token_hex(4)}")
     try:

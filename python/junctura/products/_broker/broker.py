@@ -80,7 +80,7 @@ class Broker:
     recipes
         The requested products.
     source
-        The producers' pool; None: fields are read from `store` only, and the run ends when all of them have arrived.
+        The producers' pool; None: fields are read from `store` only, and the run ends when all have arrived.
     out
         The directory of the products.
     workers
@@ -91,7 +91,7 @@ class Broker:
     store
         A store behind the pool: its objects are inputs, too.
     until_gone
-        Names of producers, as ``swell-*``: when the last of them has disconnected, no more inputs arrive.
+        Names of producers, as ``swell-*``: when the last one has disconnected, no more inputs arrive.
     name
         Its client name in the producers' pool.
     observer

@@ -51,7 +51,7 @@ class ProducerWatch:
         return self._events is not None and not self._seen and not self._is_given_up
 
     def give_up(self) -> None:
-        """Records that they were connected before the start: as if the last of them had disconnected just now."""
+        """Records that they were connected before the start: as if the last one had disconnected just now."""
         self._is_given_up = True
 
     @property

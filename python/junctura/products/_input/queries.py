@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InputFollows:
-    """Follows a pool with several selectors at once. Objects that match two of them arrive twice.
+    """Follows a pool with several selectors at once. Objects that match two arrive twice.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ The axis of time is there always, those of members and levels where the fields d
 `time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. Variables
 with ranges that end together and begin at different steps have axes of their own (`time_2`). All fields of one data set
 have one grid, and each variable has a field for all combinations of its axes. `forecast_reference_time` is one number,
-or has a value for each time where there are several base times, as in reanalyses; no two of them have one valid time.
+or has a value for each time where there are several base times, as in reanalyses; no two have one valid time.
 """
 
 from __future__ import annotations

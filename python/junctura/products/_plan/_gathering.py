@@ -1,4 +1,4 @@
-"""Actions that need several fields, and keep fields until all of them are available."""
+"""Actions that need several fields, and keep fields until all are available."""
 
 from __future__ import annotations
 

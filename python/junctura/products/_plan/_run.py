@@ -105,7 +105,7 @@ def run(
     workers
         Number of processes that make products.
     until_gone
-        Names of producers: when the last of them has disconnected, no more fields arrive.
+        Names of producers: when the last one has disconnected, no more fields arrive.
     now
         Whether to end when the existing fields have been processed.
     patience

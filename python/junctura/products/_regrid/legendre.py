@@ -2,7 +2,7 @@
 
 A sum over spherical harmonics is two sums: over total wavenumbers n for each latitude, then over zonal wavenumbers m
 along it. The first is a product with a matrix of Legendre functions for each m. As a function of the sine of latitude
-each of them is even or odd, so that functions with even and with odd n - m are kept apart and only latitudes of one
+each is even or odd, so that functions with even and with odd n - m are kept apart and only latitudes of one
 hemisphere are needed. Neighbouring m are padded to the same size and make one batch:
 
 ```text

@@ -453,7 +453,7 @@ def load(fork_server: ForkServerProcess, recipes: Sequence[Recipe]) -> None:
 
 
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
-    """Returns the modules that a fork server imports for these products; none of them starts threads."""
+    """Returns the modules that a fork server imports for these products; none starts threads."""
     found = {"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))}
     return sorted(found)
 

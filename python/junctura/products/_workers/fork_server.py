@@ -1,4 +1,4 @@
-"""A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
+"""A fork server: loads once what all workers need, and forks them, so that none loads it again.
 
 ``junctura run`` forks it after reading the recipes, before it opens anything else: the modules that both need are
 imported already. If that is not possible, the crew starts ``python -m junctura.products._workers.fork_server

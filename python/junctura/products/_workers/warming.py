@@ -1,4 +1,4 @@
-"""Makes what all workers of a run need in the process from which they are forked, so that each of them is made once.
+"""Makes what all workers of a run need in the process from which they are forked, so that each is made once.
 
 What fails here is made by the worker that needs it, which reports the error.
 """

@@ -90,7 +90,7 @@ class RunRecord:
         Raises
         ------
         Io
-            The line cannot be written. No part of it remains.
+            The line cannot be written. Nothing remains.
 
         """
         self._last_at = max(self._last_at, round(time.time(), 6))
