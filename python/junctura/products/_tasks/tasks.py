@@ -1,7 +1,7 @@
 """The tasks that a broker gives to workers, and the answers that it receives.
 
-A task names its subject: an input by the number that the broker gave it, or a node or a product by its number in the graph that
-both sides build of the same recipes. The answer to a task has its number.
+A task names its subject: an input by the number that the broker gave it, or a node or a product by its number in the
+graph that both sides build of the same recipes. The answer to a task has its number.
 
 ```text
   task           subject        answer          or TaskFailed
