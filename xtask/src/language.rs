@@ -163,7 +163,7 @@ pub(crate) fn measure(tree: &Tree) -> BTreeMap<TextKind, Counts> {
         };
         add(kind, paragraphs(text.lines()));
     }
-    for (path, text) in tree.texts(&[".rs"]).filter(|(path, _)| path.contains("/src/")) {
+    for (path, text) in tree.texts(&[".rs"]).filter(|(path, _)| is_of_product(path)) {
         let docs = if path.starts_with("crates/junctura-cli/") {
             TextKind::Help
         } else {
@@ -180,6 +180,13 @@ pub(crate) fn measure(tree: &Tree) -> BTreeMap<TextKind, Counts> {
         add(TextKind::Python, paragraphs(docstrings(text)));
     }
     counts
+}
+
+/// Whether a Rust source is part of a product: not of tests, the simulation or this tool.
+fn is_of_product(path: &str) -> bool {
+    let is_of_tests =
+        path.contains("/tests/") || path.ends_with("tests.rs") || path.starts_with("crates/junctura-sim/");
+    path.contains("/src/") && !path.starts_with("xtask/") && !is_of_tests
 }
 
 /// The text of lines that begin with one of these marks.

@@ -57,7 +57,7 @@ impl<W: ReadableWords> BoardReader<W> {
         }
     }
 
-    /// Copies the board. Where the server was stopped or killed while it wrote, the copy says so
+    /// Copies the board. Where the server was stopped or killed while it wrote, the copy states it
     /// ([`BoardSnapshot::is_consistent`]).
     #[must_use]
     pub fn snapshot(&self) -> BoardSnapshot {

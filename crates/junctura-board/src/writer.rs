@@ -55,7 +55,7 @@ impl<W: WritableWords> BoardWriter<W> {
         self.words.store(head::STATE, state as u64);
     }
 
-    /// Writes the numbers of one moment: readers see all of them or none.
+    /// Writes the numbers of one moment: readers see all or none.
     pub fn publish(&mut self, write: impl FnOnce(&mut BoardEdit<'_, W>)) {
         self.generation += 1;
         self.words.store(head::GENERATION, self.generation);

@@ -138,7 +138,7 @@ impl SegmentDraft {
         Ok(Self { file, bytes })
     }
 
-    /// Bytes of it, all of which take memory.
+    /// Its bytes, all of which take memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

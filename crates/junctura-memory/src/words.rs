@@ -1,7 +1,7 @@
 //! Words of 64 bits that one process writes and others read at the same time, in sealed memory.
 //!
-//! Every access is one relaxed atomic load or store, so no word is torn. An order between words is the business of those who use
-//! them: a reader follows its loads by an acquire fence, and the writer precedes its stores by a release fence.
+//! Every access is one relaxed atomic load or store, so no word is torn. Users of the words
+//! order them: a reader follows its loads by an acquire fence, and the writer precedes its stores by a release fence.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;

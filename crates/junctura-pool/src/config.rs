@@ -62,7 +62,7 @@ pub struct PoolConfig {
     pub changed_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
     pub looked_at_once: usize,
-    /// Names of clients: when all of them have connected and disconnected, the pool drains. Empty: it does not.
+    /// Names of clients: when all have connected and disconnected, the pool drains. Empty: it does not.
     pub until_gone: Vec<String>,
     /// The limits of one client and of all clients together.
     pub limits: PoolLimits,

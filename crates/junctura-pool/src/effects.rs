@@ -86,7 +86,7 @@ pub trait Effects {
     /// Sends the page of the server's numbers, with its descriptor.
     ///
     /// # Errors
-    /// `Unsupported` where there is no such page, and what the system says when it has no memory or descriptors for it.
+    /// `Unsupported` where there is no such page, and the error of the system when it has no memory or descriptors for it.
     fn reply_board(&mut self, client: u32, request: u64) -> Result<()> {
         let _ = (client, request);
         let cause = "this pool has no board; `junctura pool stat` reads its counters";

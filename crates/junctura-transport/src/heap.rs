@@ -5,7 +5,7 @@
 
 /// Makes the C library join small blocks of memory as they are freed, instead of very many at once.
 ///
-/// glibc keeps freed blocks of up to 128 bytes apart, and joins all of them when a large block is freed. After the end of
+/// glibc keeps freed blocks of up to 128 bytes apart, and joins them all when a large block is freed. After the end of
 /// 100,000 objects this takes 18 to 55 ms, in which a server answers nobody (mallopt(3), `M_MXFAST`). Another C library has
 /// no such option, and nothing changes. To be called before the program has other threads.
 pub fn join_small_blocks_at_once() {

@@ -173,7 +173,7 @@ pub struct RequirementReference {
     /// Bytes of their payloads.
     #[n(4)]
     pub owed_bytes: u64,
-    /// Deliveries of them that are not released.
+    /// Their deliveries that are not released.
     #[n(5)]
     pub in_flight: u64,
     /// Clients that read it; of many, the first. Without a reader, the client whose requirement it is.
@@ -278,7 +278,7 @@ pub struct ExplainedObject {
     /// Clients that hold it, of many the first.
     #[n(11)]
     pub holders: Vec<ObjectHolder>,
-    /// How many deliveries of it are not released.
+    /// The number of its deliveries that are not released.
     #[n(12)]
     pub holder_count: u64,
     /// Requirements that are owed it, of many the first.

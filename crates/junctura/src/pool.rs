@@ -292,7 +292,7 @@ impl Pool {
         PoolBoard::begin(&self.connection()?)
     }
 
-    /// States what this client works on, for people who look at the pool: `junctura top`, `stat` and the board show it. The last note
+    /// States what this client works on, for people looking at the pool: `junctura top`, `stat` and the board show it. The last note
     /// counts; at most one is sent in a second, so a program can state each of its steps. An empty text removes the note. Does
     /// not block, and has no answer.
     ///

@@ -130,7 +130,7 @@ impl UnreportedKills {
         })
     }
 
-    /// Waits until the pool has noticed all of them: nothing more arrives from them, and others have the objects that
+    /// Waits until the pool has noticed them all: nothing more arrives from them, and others have the objects that
     /// they held.
     fn await_all(&mut self) -> Result<()> {
         while !self.awaited.is_empty() {

@@ -8,7 +8,7 @@
 //! `member % C`. An object is retained until that consumer has released it. The coordinator offers and receives nothing.
 //!
 //! With `--groups N` consumers are members of N consumer groups, each of which receives every object; `--followers` are in no group, and
-//! each object has one of them. Processes can be killed and replaced during the load (`kills.rs`). The first member of each group runs to
+//! each object has one. Processes can be killed and replaced during the load (`kills.rs`). The first member of each group runs to
 //! the end, and receives the remaining objects when all others have ended. With `--retention group` each consumer is its own group,
 //! and its objects are retained until this group has released them.
 

@@ -18,7 +18,7 @@ use crate::schema::{AttributeBits, Schema};
 /// Bytes of a record that are compared with those of the next one.
 const COMPARED_BYTES_MAX: usize = 1024;
 
-/// A record that was checked, and two parts of it.
+/// A record that was checked, and two of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedRecord<'a> {
     /// The record.

@@ -88,7 +88,7 @@ impl SelectorTyper<'_> {
         Err(invalid(name.at, cause))
     }
 
-    /// Tests for moments: a date among them stands for its whole day.
+    /// Tests for moments: a date selects its whole day.
     fn moments(&self, attr: &TestedAttribute, negated: bool, items: &[SyntaxItem<'_>]) -> Result<SelectorExpr> {
         let (mut moments, mut checks) = (Vec::new(), Vec::new());
         for item in items {
@@ -207,7 +207,7 @@ impl SelectorTyper<'_> {
         Ok(TestCheck::Compare(Box::new(PrintedBound { op, text, number })))
     }
 
-    /// The first and the last moment of a value: they differ where a day stands for moments.
+    /// The first and the last moment of a value: they differ if the value is a day.
     fn bounds(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<(Bound, Bound)> {
         if attr.scalar == Type::Timestamp
             && let Some(day) = whole_day(&item.text)

@@ -59,7 +59,7 @@ fn unexpected(py: Python<'_>, call: &str, name: &str, advice: Option<&str>) -> P
     PyTypeError::new_err(format!("{call}() has no option {name:?}: {remedy}"))
 }
 
-/// The option of the call that a keyword may have meant; `None` if the keyword is far from all of them, or is one of them.
+/// The option of the call that a keyword may have meant; `None` if the keyword is far from all, or is an option.
 pub(crate) fn slip(py: Python<'_>, call: &str, name: &str) -> Option<PyErr> {
     let options = options(py, call).unwrap_or_default();
     let near = nearest(options.iter().map(String::as_str), name)?;

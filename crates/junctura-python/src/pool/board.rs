@@ -57,7 +57,7 @@ impl PyPool {
         py.detach(|| self.inner.board()).or_raise(py).map(PyBoard)
     }
 
-    /// States what this client works on, for people who look at the pool: `junctura top`, `stat` and the board show it. The last
+    /// States what this client works on, for people looking at the pool: `junctura top`, `stat` and the board show it. The last
     /// note counts; at most one is sent in a second, so a program can state each of its steps. Does not block.
     ///
     /// Parameters

@@ -71,7 +71,7 @@ use crate::store;
 /// orphan_timeout : float, optional
 ///     Seconds that an incomplete bundle survives while no producer has it open. For a pool that this call creates.
 /// until_gone : list of str, optional
-///     Names of clients. When all of them have connected and have disconnected, in any way, the pool drains as by
+///     Names of clients. When all have connected and have disconnected, in any way, the pool drains as by
 ///     `stop`, and ends. For a pool that this call creates.
 /// transports : str, optional
 ///     Transports allowed to a pool at `tcp://...`, in order of preference. Default: `JUNCTURA_TRANSPORTS`, else

@@ -124,7 +124,7 @@ impl OpenArrays {
         self.lock().push(open);
     }
 
-    /// Leaves all of them to the other producers.
+    /// Leaves all open arrays to the other producers.
     pub(crate) fn leave_all(&self) {
         let all = std::mem::take(&mut *self.lock());
         drop(all);

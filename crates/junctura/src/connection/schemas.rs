@@ -1,4 +1,4 @@
-//! The schemas of a pool. Those that are built in are read when they are first used: most programs use one of them.
+//! The schemas of a pool. Those that are built in are read when they are first used: most programs use one.
 
 use std::sync::{Arc, OnceLock};
 

@@ -15,7 +15,7 @@ use crate::verbs::list::tally::TallyOptions;
 /// Values that are returned.
 const VALUES_MAX: usize = 12;
 
-/// Objects that are looked at for their attributes, and how many the pool may have at most: the server looks at all of them.
+/// Objects that are looked at for their attributes, and how many the pool may have at most: the server looks at each.
 const SAMPLE: u32 = 256;
 const SAMPLED_OF_MAX: u64 = 100_000;
 

@@ -306,7 +306,7 @@ impl Pool {
     /// pool.offer([("space", "demo"), ("name", "one")], b"")?;
     /// pool.offer([("space", "demo"), ("name", "two")], b"")?;
     ///
-    /// // Each gets one of them.
+    /// // Each gets one.
     /// let mut names = Vec::new();
     /// for member in [&mut first, &mut second] {
     ///     while let Some(item) = member.next_item()? {

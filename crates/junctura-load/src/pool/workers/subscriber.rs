@@ -1,4 +1,4 @@
-//! Standing subscriptions of other clients: nearly all of them match nothing, and each offer has to find that out.
+//! Standing subscriptions of other clients: nearly all match nothing, and each offer has to find that out.
 //!
 //! 90 % are lists of keys, 9 % ranges, 1 % a regular expression beside an equality. Each shares all but one attribute
 //! with the load; the differing attribute is spread over all attributes of the key. One in a thousand matches.

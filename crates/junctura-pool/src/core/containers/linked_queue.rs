@@ -1,7 +1,7 @@
 //! Queues of numbers: each number links to its neighbors, so that any number can be removed without a search.
 //!
 //! The links of all numbers are in an array of their own, beside the table that the numbers are places in: neighbors are
-//! found one after the other, and eight of them share a line of the processor's cache.
+//! found one after the other, and eight share a line of the processor's cache.
 
 /// The place of no number.
 const NONE: u32 = u32::MAX;

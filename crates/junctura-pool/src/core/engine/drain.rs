@@ -42,7 +42,7 @@ pub(in crate::core) struct DrainState {
 
 /// A follow without a requirement that had objects to receive when the drain began.
 ///
-/// It delays the end until all of them were delivered, and as long as its reader releases something within a time:
+/// It delays the end until all were delivered, and as long as its reader releases something within a time:
 /// that in which a requirement is stuck, and 10 s at most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::core) struct LastFollow {

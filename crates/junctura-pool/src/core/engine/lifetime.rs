@@ -59,7 +59,7 @@ impl PoolLifetime {
         self.named[at].here -= 1;
     }
 
-    /// Whether the pool has components, and all of them have connected and disconnected.
+    /// Whether the pool has components, and all have connected and disconnected.
     pub(in crate::core) fn are_gone(&self) -> bool {
         !self.named.is_empty() && self.named.iter().all(|one| one.came && one.here == 0)
     }

@@ -193,7 +193,7 @@ impl RequirementState {
         self.progress.saturating_add(self.bounds.stuck_after)
     }
 
-    /// When half of that time is over.
+    /// When half this time is over.
     pub(in crate::core) fn half_at(&self) -> Nanoseconds {
         self.progress.saturating_add(self.bounds.stuck_after / 2)
     }

@@ -8,7 +8,7 @@
 //!     '-------- its readers release its objects, or demand or follow through it; -------------------'
 //!               or none of its objects is held, and its reader, which held as much as a client may, releases one
 //! ```
-//! At half of that time the event `stuck` reports it, if it keeps objects and a client waits then.
+//! At half this time the event `stuck` reports it, if it keeps objects and a client waits then.
 //!
 //! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): a stuck
 //! requirement is broken as for memory, first the one that keeps most objects, or is owed most.

@@ -19,7 +19,7 @@ impl PoolReasons<'_> {
     /// Returns why an object is in memory, or why it was removed.
     ///
     /// # Errors
-    /// `NotFound` for a key, or a version of it, of which nothing is known.
+    /// `NotFound` for an unknown key or version.
     pub fn explain(&self, asked: &ExplainRequest<'_>) -> Result<ExplainedObject> {
         let objects = &self.exchange.objects;
         let InterestAim::Key { identity, text, .. } = self.exchange.asked.interests.aim(&asked.target)? else {

@@ -236,7 +236,7 @@ impl CarriedList {
         low
     }
 
-    /// Returns where one run is in the piece of the rank that has all of it.
+    /// Returns where one run is in the piece of the rank that has the whole run.
     fn stretch(&self, runs: &[Range<u64>], element: Element) -> Option<PieceStretch> {
         let [run] = runs else { return None };
         let begin = |rank: u64| self.plan.positions(rank as usize).start + rank;

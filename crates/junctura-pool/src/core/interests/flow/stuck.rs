@@ -185,7 +185,7 @@ impl PayloadMemory {
         self.somebody_waits_for_memory() && !self.is_spilling() && !is_behind && !self.eviction.has_spare()
     }
 
-    /// The same for other resources that an offer may wait for: spilling frees none of them.
+    /// The same for other resources that an offer may wait for: spilling does not free them.
     pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: MemoryShortage) -> bool {
         let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
         match shortage {
