@@ -223,8 +223,16 @@ fn messages(text: &str) -> Vec<String> {
     let quoted = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
     quoted
         .filter(|text| text.matches(' ').count() >= 2)
-        .map(str::to_owned)
+        .map(without_placeholders)
         .collect()
+}
+
+/// A message without what is in braces: the name of a variable is no word of it.
+fn without_placeholders(text: &str) -> String {
+    let mut parts = text.split('{');
+    let first = parts.next().unwrap_or_default();
+    let others = parts.map(|part| part.split_once('}').map_or("", |(_, behind)| behind));
+    std::iter::once(first).chain(others).collect::<Vec<_>>().join("0")
 }
 
 /// Paragraphs, list items and table cells of Markdown, without code.
@@ -341,6 +349,7 @@ mod tests {
         assert_eq!(comments(rust, &["///", "//!"]).collect::<String>(), "Doc.Head.");
         assert_eq!(comments(rust, &["//"]).collect::<String>(), "Why.");
         assert_eq!(messages(rust), ["no such file here"]);
+        assert_eq!(messages("(\"{what} must be {one} value\")"), ["0 must be 0 value"]);
         let python = "x = 1  \n# Why.\n\"\"\"One.\n\n>>> said\n\"\"\"\ny\n";
         assert_eq!(docstrings(python).collect::<String>(), "Why.One.");
     }

@@ -5,13 +5,13 @@ use crate::tree::Tree;
 
 /// The most patterns per 1,000 words of each kind of text; where the text is better, the limit is lowered.
 const LIMITS: [(TextKind, f64); 7] = [
-    (TextKind::Pages, 1.0),
+    (TextKind::Pages, 0.86),
     (TextKind::Records, 2.9),
     (TextKind::Help, 0.4),
-    (TextKind::RustDocs, 1.1),
-    (TextKind::RustComments, 1.2),
-    (TextKind::Python, 1.0),
-    (TextKind::Messages, 4.0),
+    (TextKind::RustDocs, 0.65),
+    (TextKind::RustComments, 1.0),
+    (TextKind::Python, 0.75),
+    (TextKind::Messages, 0.86),
 ];
 
 pub(super) fn patterns_are_rare(tree: &Tree) -> Vec<String> {
