@@ -489,7 +489,7 @@ def test_a_client_that_does_not_wait_has_nothing_to_explain(served: Shell, join:
     reader = join("reader")
     demand = reader.begin_demand(name="a")
     reader.sync()
-    assert "nothing of a client model waits" in served.error(3, "explain", "--client", "model")
+    assert "no request of a client called model waits" in served.error(3, "explain", "--client", "model")
     demand.close()
 
 
