@@ -12,7 +12,7 @@ Fields that only this task needs are not kept for other workers. Which inputs be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from junctura.products._broker.life_cycles import ProductState
@@ -37,25 +37,19 @@ def companions(graph: ProductGraph, waiting: Mapping[int, DecodeInput], first: i
 
     """
     by_node = {node: number for number, task in waiting.items() for node in task.nodes}
-    chosen, seen = {first: None}, set[int]()
-    for number in _growing(chosen):
+    chosen, found, seen = {first}, [first], set[int]()
+    # It grows meanwhile.
+    for number in found:
         for product in graph.waiting_below(waiting[number].nodes):
             if product in seen or not is_quick(graph.products[product].wanted):
                 continue
             seen.add(product)
             needed = {by_node.get(node) for node in graph.missing_inputs(product)}
-            fresh = sorted(one for one in needed - chosen.keys() if one is not None)
+            fresh = sorted(one for one in needed - chosen if one is not None)
             if None not in needed and len(chosen) + len(fresh) <= most:
-                chosen.update(dict.fromkeys(fresh))
-    return list(chosen)
-
-
-def _growing(chosen: dict[int, None]) -> Iterable[int]:
-    """Yields the keys of a dictionary, including those that are added meanwhile."""
-    at = 0
-    while at < len(chosen):
-        yield list(chosen)[at]
-        at += 1
+                chosen.update(fresh)
+                found += fresh
+    return found
 
 
 def joined(
