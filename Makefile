@@ -25,7 +25,7 @@ PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
 BENCHES := handover subscriptions pairs list looking bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations meshes intercept
 SCRIPTS := $(shell find .ci c tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py tests/python/user/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.
@@ -99,7 +99,7 @@ check: setup-dev ## what one runs every few minutes: format, clippy, unit tests
 lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@echo "lint: cargo fmt"
 	@cargo fmt --all --check
-	@cargo fmt --manifest-path fuzz/Cargo.toml --check
+	@cargo fmt --manifest-path fuzz/libfuzzer/Cargo.toml --check
 	@cargo fmt --manifest-path benches/rivals/Cargo.toml --check
 	@echo "lint: cargo clippy"
 	@cargo clippy --profile ci --workspace --all-targets -- -D warnings
@@ -167,6 +167,8 @@ soak: setup-dev servers build ## the long runs: tests named soak_*, every messag
 	@JUNCTURA_SEEDS=all cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: every message of the real files, into every format"
 	@JUNCTURA_FILES=all $(PY) -m pytest -q tests/products/test_real_outputs.py
+	@echo "soak: processes, over TCP"
+	@JUNCTURA_TEST_DETOUR=tcp $(PY) -m pytest -q tests/e2e tests/python
 	@echo "soak: storms, with fresh seeds"
 	@$(PY) tests/storm/soak.py
 	@echo "soak: a million random calls of the C library"

@@ -2,21 +2,26 @@
 # fuzz/run.sh SECONDS [TARGET...]: fuzzes each target for that long, with libFuzzer and AddressSanitizer.
 # cargo-fuzz would take minutes to install; these are the flags that it gives. Stable Rust has all that is needed.
 # Seeds are fuzz/corpus and the wire's golden frames, and are not written to. What is found grows in
-# target/sanitize/corpus, failures in target/sanitize/failures (repeat one: target/sanitize/*/sanitize/TARGET FILE).
+# target/sanitize/corpus, failures in target/sanitize/failures; one is repeated by
+# JUNCTURA_FUZZ_TARGET=TARGET target/sanitize/*/sanitize/junctura-libfuzzer FILE.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET...]}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    mapfile -t targets < <(sed -n '/^\[\[bin\]\]/,/^path/s/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml)
+    mapfile -t targets < <(sed -n 's/^    ("\(.*\)", targets::.*/\1/p' fuzz/src/lib.rs)
 fi
 
 out="${CARGO_TARGET_DIR:-$PWD/target}/sanitize"
 # shellcheck source=tools/sanitize.sh
 source tools/sanitize.sh
+# The coverage that libFuzzer needs.
+RUSTFLAGS+=" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-pc-table"
 echo "fuzz: building ${targets[*]}"
-cargo build --profile sanitize --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}" || exit 1
+cargo build --profile sanitize --manifest-path fuzz/libfuzzer/Cargo.toml --target "$host" || exit 1
 
 seeds_of_wire() {
     python3 - docs/formats/wire-golden.txt "$1" <<'PYTHON'
@@ -42,7 +47,7 @@ fuzz() {
     if [ -e "fuzz/dict/$target" ]; then
         options+=("-dict=fuzz/dict/$target")
     fi
-    if "$out/$host/sanitize/$target" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
+    if JUNCTURA_FUZZ_TARGET=$target "$out/$host/sanitize/junctura-libfuzzer" "${options[@]}" "$out/corpus/$target" "$seeds" >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         printf 'fuzz: %-12s no failure in %s runs, %s s\n' "$target" "$runs" "$seconds"
     else

@@ -145,7 +145,8 @@ def run(suite: Suite) -> Outcome:
     if outcome.passed + outcome.failed + outcome.skipped == 0:
         outcome.passed = 1
     verdict = "passed" if outcome.failed == 0 else "FAILED"
-    show(f"━━━ {suite.name} {verdict} after {outcome.seconds:.0f} s, {time.monotonic() - BEGUN:.0f} s from the start\n")
+    took = f"{outcome.seconds:.0f} s ({outcome.processor_s:.0f} s of processor)"
+    show(f"━━━ {suite.name} {verdict} after {took}, {time.monotonic() - BEGUN:.0f} s from the start\n")
     return outcome
 
 

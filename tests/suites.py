@@ -47,19 +47,41 @@ OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
 BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
-# Tests that hardly use a pool give the same result by any route to one.
-POOLLESS = (
+# Tests that give the same result by any route to a pool: of texts, conversions, decoders and stores. `make soak` has them over TCP, too.
+OF_ANY_ROUTE = (
+    "test_board",
+    "test_command",
+    "test_coordinates",
+    "test_dask_selector",
     "test_docstrings",
-    "test_field_[cfstv]*",
+    "test_doctor",
+    "test_errors",
+    "test_explain",
+    "test_field_[cfgstv]*",
+    "test_form",
+    "test_full",
     "test_import",
+    "test_json_output",
+    "test_keys",
+    "test_keywords",
+    "test_labels",
+    "test_lessons",
     "test_load_store",
-    "test_remap_files",
+    "test_masked",
+    "test_messages",
+    "test_metrics",
+    "test_mistakes",
+    "test_model",
+    "test_remap*",
     "test_store*",
     "test_structure",
     "test_stub",
+    "test_top",
+    "test_usage",
     "test_user_program",
+    "test_xarray*",
 )
-WITH_POOLS = [f"--ignore-glob=*/{name}.py" for name in POOLLESS]
+OF_ROUTES = [f"--ignore-glob=*/{name}.py" for name in OF_ANY_ROUTE]
 
 
 def builds(name: str, *command: str, needs: tuple[str, ...] = ("setup",), memory_is_limited: bool = True) -> Suite:
@@ -100,14 +122,14 @@ SUITES = [
     builds("compile", "make", "compile-ci", needs=()),
     builds("build", "make", "build-ci", needs=("compile", "setup")),
     builds("servers", "tools/setup.sh", "servers"),
-    builds("sanitizers", "tools/sanitizers.sh", memory_is_limited=False),
+    builds("sanitizers", "tools/asan.sh", memory_is_limited=False),
     builds("lint", "make", "lint"),
     builds("doc", "cargo", "test", "--profile", PROFILE, "--no-fail-fast", "--workspace", "--doc", needs=("build",)),
     builds("reference", "make", "reference"),
     builds("features", "cargo", "xtask", "features", "--profile", PROFILE),
     builds("install", PYTHON, "tests/install/run.py", needs=("build",)),
     of_processes("products", *PYTEST, "tests/products"),
-    of_processes("e2e-tcp", *PYTEST, *WITH_POOLS, "tests/e2e", "tests/python", environment=OVER_TCP),
+    of_processes("e2e-tcp", *PYTEST, *OF_ROUTES, "tests/e2e", "tests/python", environment=OVER_TCP),
     of_rust("unit", "unit", JUNCTURA_SEEDS="all"),
     of_processes("e2e", *PYTEST, "tests/e2e"),
     of_rust("integration", "integration", JUNCTURA_SEEDS="all"),

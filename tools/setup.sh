@@ -201,9 +201,14 @@ optional_packages() {
     fi
 }
 
-# A program by itself: a system that lacks one package has the others.
+# All at once; where that fails, a program by itself: a system that lacks one package has the others.
 install_optional() {
-    local each packages
+    local each packages all=()
+    for each in "$@"; do
+        read -ra packages <<<"${each#* }"
+        all+=("${packages[@]}")
+    done
+    ! apt_install "${all[@]}" || return 0
     for each in "$@"; do
         read -ra packages <<<"${each#* }"
         apt_install "${packages[@]}" || without_optional "${each%% *}"
@@ -287,26 +292,11 @@ uv_install() {
 
 # Crates
 
-# The lock files whose crates a purpose compiles, each with its manifest beside it.
-locks() {
-    echo Cargo.lock
-    ! at_least dev || echo fuzz/Cargo.lock
-}
-
-has_crates() {
-    local lock
-    for lock in $(locks); do
-        grep -qsxF "$(sha256sum "$lock")" .tools/crates || return 1
-    done
-}
+has_crates() { [ "$(cat .tools/crates 2>/dev/null)" = "$(sha256sum Cargo.lock)" ]; }
 
 crates() {
-    local host lock
-    host=$(rustc -vV | sed -n 's/^host: //p')
-    for lock in $(locks); do
-        cargo fetch --quiet --target "$host" --manifest-path "${lock%.lock}.toml"
-    done
-    for lock in $(locks); do sha256sum "$lock"; done >.tools/crates
+    cargo fetch --quiet --target "$(rustc -vV | sed -n 's/^host: //p')"
+    sha256sum Cargo.lock >.tools/crates
 }
 
 # The program that writes the header of the C library. Where it cannot be had, the header is not compared with the crate.
@@ -356,9 +346,10 @@ go_program() {
     fi
 }
 
+# Tests use these for seconds; to optimize them would take minutes.
 go_install() {
     GOBIN="$PWD/.tools/go/bin" GOPATH="$PWD/.tools/go" GOCACHE="$PWD/.tools/go/cache" GOFLAGS=-modcacherw \
-        GOTOOLCHAIN=local CGO_ENABLED=0 "$go" install -trimpath -ldflags '-s -w' "$1"
+        GOTOOLCHAIN=local CGO_ENABLED=0 "$go" install -trimpath -gcflags 'all=-N -l' -ldflags '-s -w' "$1"
 }
 
 has_servers() { has_program "${TOXIPROXY[@]}" && has_program "${VERSITYGW[@]}"; }

@@ -21,14 +21,14 @@ thread_local! {
     static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a call may take: a constant, and a multiple of the bytes of its input.
+/// The limits of a call: a constant, and a multiple of the bytes of its input.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes held at a time, whatever the input.
     pub held_bytes: usize,
     /// Bytes held at a time, for each byte of the input.
     pub held_bytes_each: usize,
-    /// Steps, whatever the input: allocations, and each [`STEP_BYTES`] of them. What is copied or listed is allocated.
+    /// Steps, whatever the input: allocations, and each [`STEP_BYTES`] of them. Copies and lists are allocated.
     pub steps: usize,
     /// Steps for each byte of the input.
     pub steps_each: usize,
@@ -54,14 +54,14 @@ impl Limits {
     }
 }
 
-/// What a call took on its thread.
+/// The cost of a call on its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// The most bytes that it held at a time, beyond those of before.
     pub held_bytes: usize,
     /// Bytes that its result holds.
     pub kept_bytes: usize,
-    /// Allocations, and each [`STEP_BYTES`] of them.
+    /// Allocations, and one more for each [`STEP_BYTES`].
     pub steps: usize,
 }
 
@@ -94,7 +94,7 @@ fn give_back(bytes: usize) {
 
 struct Counting;
 
-// SAFETY: the system's allocator does all of it; this one counts.
+// SAFETY: the system's allocator does all work; this one counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size(), 0);

@@ -55,6 +55,8 @@ pub(crate) fn name_wanted_keys<'a>(
     plans: impl Iterator<Item = &'a WorkerPlan> + Clone,
 ) -> Result<()> {
     let record = |plan: &WorkerPlan| directory.join(format!("{}.jsonl", plan.name()));
+    // A process that lost its network before it had connected has no record.
+    let plans = plans.filter(|plan| record(plan).exists());
     let mut by_share = HashMap::<usize, Vec<String>>::new();
     for producer in plans.clone().filter(|plan| plan.role == WorkerRole::Producer) {
         for line in read_lines(&record(producer))? {

@@ -13,7 +13,7 @@
 //! - a second core gets the same input and must have the same effects, byte for byte (`world::twin`);
 //! - at the end all clients leave, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
-//! [`run()`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the
+//! [`run()`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs two thousand of them; the
 //! program `junctura-sim` runs any number and prints how to repeat a failing one. [`races`] uses no randomness: there
 //! the requests of a few clients are given, and run in every order.
 

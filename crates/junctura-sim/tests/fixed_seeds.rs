@@ -1,4 +1,4 @@
-//! Ten thousand seeded runs of the core with crashes and delays, each judged by the reference model.
+//! Two thousand seeded runs of the core with crashes and delays, each judged by the reference model.
 //!
 //! The seeds are fixed, so that a change either passes or does not. Fresh ones are for `make soak`; one that fails there is
 //! printed with the command that repeats it, and joins [`ONCE_FAILED`].
@@ -8,7 +8,7 @@ use junctura_sim::{Steps, failure};
 /// Runs of the gate; without `JUNCTURA_SEEDS=all` a part of them.
 fn runs() -> u64 {
     let is_all = std::env::var_os("JUNCTURA_SEEDS").is_some_and(|seeds| seeds == "all");
-    if is_all { 10_000 } else { 300 }
+    if is_all { 2_000 } else { 300 }
 }
 const STEPS: u64 = 400;
 

@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 11] = [
     &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store", "junctura-board"],
     &["junctura-pool", "junctura-link"],
-    &["junctura", "junctura-sim"],
+    &["junctura", "junctura-sim", "junctura-fuzz"],
     &["junctura-terminal"],
     &["junctura-load"],
     &["junctura-cli"],

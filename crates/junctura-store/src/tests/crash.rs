@@ -22,7 +22,7 @@ use crate::writer::StoreWriter;
 
 /// Scenarios of the gate; a run without `JUNCTURA_SEEDS=all` includes a few.
 fn seeds() -> u64 {
-    if crate::all_seeds() { 1000 } else { 5 }
+    if crate::all_seeds() { 300 } else { 5 }
 }
 const STOPS: u64 = 4;
 
@@ -422,8 +422,8 @@ fn soak_fresh_seeds() {
         now.map_or(1, |since| since.as_secs() << 20)
     });
     println!("JUNCTURA_SEED={first}");
-    stories(first..first + 10 * seeds(), Commits::Appended);
-    stories(first..first + 10 * seeds(), Commits::Exclusive);
+    stories(first..first + 33 * seeds(), Commits::Appended);
+    stories(first..first + 33 * seeds(), Commits::Exclusive);
 }
 
 /// A writer crashes at any call while it continues the log in another file; a writer that continues there, and gets an

@@ -17,10 +17,10 @@ use crate::store::Store;
 use crate::tests::crash::{Shown, archive, bytes_of, clock, let_a_year_pass, let_it_be, opened, shown, sorted};
 
 const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
-/// Each of these is at every second call in the gate, so that each call has one end of the process and one refusal, and at every
-/// sixteenth without `JUNCTURA_SEEDS=all`. `make soak` has all at every call.
+/// Each of these is at every fourth call in the gate, so that each call has one of them, and at every sixteenth without
+/// `JUNCTURA_SEEDS=all`. `make soak` has all at every call.
 fn stride() -> u64 {
-    if crate::all_seeds() { 2 } else { 16 }
+    if crate::all_seeds() { 4 } else { 16 }
 }
 /// The events at a call, and their data loss.
 const FAULTS: [(DiskFault, StopLoss); 4] = [

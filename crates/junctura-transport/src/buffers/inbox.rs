@@ -195,9 +195,13 @@ impl Inbox {
             self.start = 0;
             self.end = used;
         }
-        if self.bytes.len() - self.end < FREE_BYTES_MIN {
-            self.bytes
-                .resize((self.bytes.len() * 2).clamp(BYTES_START, BYTES_MAX), 0);
+        if self.bytes.len() - self.end < FREE_BYTES_MIN && self.bytes.len() < BYTES_MAX {
+            // Zeros come from the system for nothing; `resize` would write each.
+            let mut larger = vec![0; (self.bytes.len() * 2).clamp(BYTES_START, BYTES_MAX)];
+            larger[..used].copy_from_slice(&self.bytes[self.start..self.end]);
+            self.bytes = larger;
+            self.start = 0;
+            self.end = used;
         }
     }
 

@@ -1,14 +1,11 @@
-//! What comes over a network before anybody is believed, and the records behind it: reading never panics, and a record that is
+//! Bytes from a network before the peer is trusted, and the records behind these: reading never panics, and a record that is
 //! read is written back as it was. So are a token, before decryption, and a list of tokens; cryptography itself is left out of this build.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, within};
 use junctura_link::record::{HEADER_BYTES, LinkRecord};
 use junctura_link::{Endpoint, read_greeting, read_token};
-use libfuzzer_sys::fuzz_target;
 
-/// A text of what is read, or an error that quotes it; no body before it comes.
+/// A text of what is read, or an error that quotes it; no body before it arrives.
 const LIMITS: Limits = Limits {
     held_bytes: 2 << 10,
     held_bytes_each: 8,
@@ -16,7 +13,9 @@ const LIMITS: Limits = Limits {
     steps_each: 1,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(bytes));
+}
 
 fn fuzz(bytes: &[u8]) {
     let _ = read_greeting(bytes);

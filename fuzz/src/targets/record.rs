@@ -1,11 +1,8 @@
 //! Attributes as a hostile client might send them: what `check` lets through is a record whose key reads back, and keys
 //! as a user might write them.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, SCHEMA, within};
+use crate::{Limits, SCHEMA, within};
 use junctura_model::RecordRef;
-use libfuzzer_sys::fuzz_target;
 
 /// The texts of a record and its key, and an error that quotes one.
 const LIMITS: Limits = Limits {
@@ -15,7 +12,9 @@ const LIMITS: Limits = Limits {
     steps_each: 4,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(bytes));
+}
 
 fn fuzz(bytes: &[u8]) {
     if let Ok(record) = SCHEMA.check(bytes) {

@@ -1,12 +1,9 @@
 //! GRIB files as they may be damaged or made up: reading ends, never panics, and stays within the file.
 
-#![no_main]
-
 use std::sync::Once;
 
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, within};
 use junctura_grib::Messages;
-use libfuzzer_sys::fuzz_target;
 
 /// No payload is copied: an error, and the texts of the keys of one message at a time.
 const LIMITS: Limits = Limits {
@@ -19,10 +16,10 @@ const LIMITS: Limits = Limits {
 /// The tables of keys are made once.
 static TABLES: Once = Once::new();
 
-fuzz_target!(|file: &[u8]| {
-    TABLES.call_once(|| fuzz(include_bytes!("../corpus/grib_header/surface_1")));
+pub(crate) fn run(file: &[u8]) {
+    TABLES.call_once(|| fuzz(include_bytes!("../../corpus/grib_header/surface_1")));
     within(LIMITS, file, || fuzz(file));
-});
+}
 
 fn fuzz(file: &[u8]) {
     for found in Messages::new(file) {

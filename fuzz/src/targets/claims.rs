@@ -1,16 +1,13 @@
-//! Layouts that claim any size, two lines of text: what a reader and a gate make ready of them costs little memory and time, since the
-//! memory that they claim is not there. Runs under the limit of memory of `fuzz/run.sh`, and of one call.
-
-#![no_main]
+//! Layouts that claim any size, two lines of text: the preparations of a reader and a gate cost little memory and time, since the
+//! claimed memory does not exist. Runs under the limit of memory of `fuzz/run.sh`, and of one call.
 
 use std::sync::Arc;
 
+use crate::{Limits, text_of, within};
 use junctura_copy::{Gather, Pack, Unpack};
-use junctura_fuzz::{Limits, within};
 use junctura_layout::{ElementKind, Layout, Plan, PlanSide, SharedRuns};
-use libfuzzer_sys::fuzz_target;
 
-/// What a plan lists and the copies made of it: some hundred bytes for each of `LISTED_MAX` runs, ranks and slabs.
+/// The entries of a plan and their copies: some hundred bytes for each of `LISTED_MAX` runs, ranks and slabs.
 const LIMITS: Limits = Limits {
     held_bytes: 8 << 20,
     held_bytes_each: 512,
@@ -21,7 +18,9 @@ const LIMITS: Limits = Limits {
 /// Runs that a plan may list, and ranks that it may name.
 const LISTED_MAX: usize = 1 << 12;
 
-fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(text_of(bytes)));
+}
 
 fn fuzz(text: &str) {
     let layouts: Result<Vec<Arc<Layout>>, _> = text.lines().take(2).map(|line| line.parse().map(Arc::new)).collect();

@@ -1,14 +1,11 @@
 //! Schema files of FDB's as a user might write them: reading never panics, what was read can be written as a file of ours, and
 //! values of FDB's read or are refused.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, text_of, within};
 use junctura_model::schema::fdb_value;
 use junctura_model::{Given, Schema, Type};
-use libfuzzer_sys::fuzz_target;
 
-/// What rules may grow to (`SCHEMA_GROWN_BYTES_MAX`), as schemas, as text, and read again.
+/// The limit of grown rules (`SCHEMA_GROWN_BYTES_MAX`), as schemas, as text, and read again.
 const LIMITS: Limits = Limits {
     held_bytes: 64 << 20,
     held_bytes_each: 1024,
@@ -16,7 +13,9 @@ const LIMITS: Limits = Limits {
     steps_each: 64,
 };
 
-fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(text_of(bytes)));
+}
 
 fn fuzz(text: &str) {
     for schema in Schema::parse_fdb(text, "fuzz").unwrap_or_default() {

@@ -1,16 +1,13 @@
 //! Layouts as a user might write them, one or two lines: reading never panics, what was read is written so that it reads as the same
-//! layout, what a plan says that all ranks share is the array, and what a taker wants of a piece is packed.
-
-#![no_main]
+//! layout, the shares of all ranks in a plan are the array, and the wanted part of a piece is packed.
 
 use std::sync::Arc;
 
+use crate::{Limits, text_of, within};
 use junctura_copy::Pack;
-use junctura_fuzz::{Limits, within};
 use junctura_layout::{ElementKind, Layout, Plan, PlanSide, draw};
-use libfuzzer_sys::fuzz_target;
 
-/// `ELEMENTS_MAX` elements that a plan may list one by one, for 64 ranks; each rank goes through all slabs of the text.
+/// `ELEMENTS_MAX` elements that a plan may list one by one, for 64 ranks; each rank visits all slabs in the text.
 const LIMITS: Limits = Limits {
     held_bytes: 32 << 20,
     held_bytes_each: 1024,
@@ -21,7 +18,9 @@ const LIMITS: Limits = Limits {
 /// Larger arrays would take the time of many small ones.
 const ELEMENTS_MAX: u64 = 1 << 16;
 
-fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(text_of(bytes)));
+}
 
 fn fuzz(text: &str) {
     let _ = Layout::from_yaml(text);
@@ -61,7 +60,7 @@ fn fuzz(text: &str) {
     (0..from.ranks()).for_each(|rank| pack(from, to, rank));
 }
 
-/// What a gate does for a client that names these layouts.
+/// The work of a gate for a client that names these layouts.
 fn pack(from: &Arc<Layout>, to: &Arc<Layout>, rank: u64) {
     let origin = vec![0; to.shape().len()];
     let Ok(plan) = Plan::limited(from, to, &origin, PlanSide::From, rank, 1 << 12) else {

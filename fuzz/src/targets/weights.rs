@@ -1,11 +1,8 @@
 //! A file of weights that another program may have written: reading never panics, needs little more memory than the file, and what was
 //! read is written as the same bytes. The fuzzer cannot find a checksum, so each file has its own put in.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, within};
 use junctura_remap::{HEADER_BYTES, Weights};
-use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The file and its copy, and lists of which the largest has 8 bytes for 4 of the file.
@@ -16,7 +13,9 @@ const LIMITS: Limits = Limits {
     steps_each: 64,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(bytes));
+}
 
 fn fuzz(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();

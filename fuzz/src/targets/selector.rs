@@ -1,12 +1,9 @@
 //! Selectors and MARS requests as a user might write them: reading never panics, an error points into the text, and the
 //! canonical text reads as the same selector.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, SCHEMA, within};
+use crate::{Limits, SCHEMA, text_of, within};
 use junctura_model::Selector;
 use junctura_model::selector::{SelectorContext, explain_error};
-use libfuzzer_sys::fuzz_target;
 
 /// Compiled regular expressions up to their limits (`PATTERNS_BYTES_MAX`), twice, and otherwise nodes and texts.
 const LIMITS: Limits = Limits {
@@ -16,7 +13,9 @@ const LIMITS: Limits = Limits {
     steps_each: 64,
 };
 
-fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(text_of(bytes)));
+}
 
 fn fuzz(text: &str) {
     let context = SelectorContext {

@@ -1,13 +1,10 @@
 //! Schema files as a user might write them: reading never panics, and what was read is written so that it reads as the
 //! same schema.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, text_of, within};
 use junctura_model::Schema;
-use libfuzzer_sys::fuzz_target;
 
-/// Nodes of YAML, and attributes and texts made of them, three times.
+/// Nodes of YAML, and their attributes and texts, three times.
 const LIMITS: Limits = Limits {
     held_bytes: 64 << 10,
     held_bytes_each: 1024,
@@ -15,7 +12,9 @@ const LIMITS: Limits = Limits {
     steps_each: 16,
 };
 
-fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(text_of(bytes)));
+}
 
 fn fuzz(text: &str) {
     if let Ok(schema) = Schema::parse_yaml(text) {

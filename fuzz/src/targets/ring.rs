@@ -1,12 +1,9 @@
-//! A peer that writes anything anywhere into the memory of its rings, between what both ends say and hear.
+//! A peer that writes any bytes anywhere into the memory of its rings, while both ends send and receive.
 
-#![no_main]
+use crate::{Limits, within};
+use junctura_transport::hostile::{self, HostileStep};
 
-use junctura_fuzz::{Limits, within};
-use junctura_transport::hostile::{HostileStep, run};
-use libfuzzer_sys::fuzz_target;
-
-/// Two inboxes; four bytes of input make a frame of 6,000, which the end that says it may have to keep.
+/// Two inboxes; four bytes of input make a frame of 6,000, which the sender may have to keep.
 const LIMITS: Limits = Limits {
     held_bytes: 512 << 10,
     held_bytes_each: 8 << 10,
@@ -14,14 +11,16 @@ const LIMITS: Limits = Limits {
     steps_each: 64,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(bytes));
+}
 
 fn fuzz(bytes: &[u8]) {
     let mut rest = bytes;
-    run(std::iter::from_fn(|| step(&mut rest)));
+    hostile::run(std::iter::from_fn(|| step(&mut rest)));
 }
 
-/// Four bytes: what, where (two), how much; what is scribbled follows.
+/// Four bytes: the step, its place (two), its length; the bytes to be written follow.
 fn step(rest: &mut &[u8]) -> Option<HostileStep> {
     let [what, low, high, much, tail @ ..] = *rest else {
         return None;

@@ -1,11 +1,8 @@
 //! Frames as a hostile peer might send them: reading never panics, and what was read is written so that it reads the
 //! same again.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, within};
+use crate::{Limits, within};
 use junctura_wire::{Reply, Request, WireFrame};
-use libfuzzer_sys::fuzz_target;
 
 /// Lists of at least a byte for each item on the wire, and the frame again.
 const LIMITS: Limits = Limits {
@@ -15,7 +12,9 @@ const LIMITS: Limits = Limits {
     steps_each: 4,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzz(bytes));
+}
 
 fn fuzz(bytes: &[u8]) {
     let mut rest = bytes;
@@ -34,7 +33,7 @@ fn read(frame: &WireFrame<'_>) {
     }
     if let Ok(reply) = Reply::decode(frame) {
         if let Reply::Listed(page) = &reply {
-            page.iter().for_each(|entry| drop(entry));
+            page.iter().for_each(drop);
         }
         let mut written = Vec::new();
         reply.encode(frame.request, &mut written);

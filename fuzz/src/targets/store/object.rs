@@ -1,10 +1,7 @@
 //! An object of exclusive commits, likewise.
 
-#![no_main]
-
-use junctura_fuzz::{Limits, SCHEMA, within};
+use crate::{Limits, SCHEMA, within};
 use junctura_store::fuzzing;
-use libfuzzer_sys::fuzz_target;
 
 /// A store, rows and columns, and the objects of a listing.
 const LIMITS: Limits = Limits {
@@ -14,4 +11,6 @@ const LIMITS: Limits = Limits {
     steps_each: 32,
 };
 
-fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzzing::object(&SCHEMA, bytes)));
+pub(crate) fn run(bytes: &[u8]) {
+    within(LIMITS, bytes, || fuzzing::object(&SCHEMA, bytes));
+}
