@@ -32,6 +32,8 @@ from suites import PROFILE, PYTHON, ROOT, SEED, SUITES, TARGET, Suite
 
 # Suites that run at the same time: one that builds, and those that wait.
 WAITERS = 2
+# In continuous integration, which ends a run after 90 minutes: suites that repeat tests of others begin before.
+REPEATS_UNTIL_S = 3600
 # Of the machine's memory that one process may address.
 MEMORY_SHARE = 0.6
 
@@ -252,15 +254,24 @@ class Schedule:
 
     def lane(self, builds: bool) -> None:
         while suite := self.next(builds):
-            missing = self.bad.intersection(suite.needs)
-            remark = f"not run: needs {', '.join(sorted(missing))}"
-            outcome = Outcome(suite, failed=1, remark=remark) if missing else run(suite)
+            outcome = self.without_running(suite) or run(suite)
             with self.changed:
                 self.outcomes.append(outcome)
                 self.unfinished.discard(suite.name)
                 if outcome.failed:
                     self.bad.add(suite.name)
                 self.changed.notify_all()
+
+    def without_running(self, suite: Suite) -> Outcome | None:
+        """The outcome of a suite that cannot or need not be run."""
+        if missing := self.bad.intersection(suite.needs):
+            return Outcome(suite, failed=1, remark=f"not run: needs {', '.join(sorted(missing))}")
+        passed_s = time.monotonic() - BEGUN
+        if suite.repeats and passed_s > REPEATS_UNTIL_S and "CI" in os.environ:
+            remark = f"left out: it repeats tests of other suites, and {passed_s:.0f} s have passed"
+            show(f"\n━━━ {suite.name} {remark}\n")
+            return Outcome(suite, skipped=1, remark=remark)
+        return None
 
     def next(self, builds: bool) -> Suite | None:
         with self.changed:

@@ -9,7 +9,7 @@ for cargo's lock.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +34,8 @@ class Suite:
     limit_s: int = 2400
     # No process of the suite may have more address space. AddressSanitizer reserves more than any machine has.
     memory_is_limited: bool = True
+    # The tests of other suites, by another route or with other instructions: run last, while there is time.
+    repeats: bool = False
     # Files without which the suite makes no sense.
     there: list[str] = field(default_factory=list)
 
@@ -47,7 +49,24 @@ OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
 BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
-# Tests that give the same result by any route to a pool: of texts, conversions, decoders and stores. `make soak` has them over TCP, too.
+# Tests of the facade whose payloads an upstream or streams carry in another way.
+PAYLOADS = (
+    "archiver",
+    "arrays",
+    "behind",
+    "between",
+    "bundle",
+    "exchange",
+    "follow",
+    "fused",
+    "group",
+    "handover",
+    "pipeline",
+    "streams",
+    "upstream",
+)
+# Tests that give the same result by any route to a pool: of texts, conversions, decoders and stores. `make soak` has
+# them over TCP, too.
 OF_ANY_ROUTE = (
     "test_board",
     "test_command",
@@ -101,10 +120,15 @@ def of_processes(
     return Suite(name, list(command), needs=["build", *needs], environment=environment or {})
 
 
+def repeat(suite: Suite) -> Suite:
+    """A suite that continuous integration leaves out, by name, where time is short."""
+    return replace(suite, repeats=True)
+
+
 def with_instructions(level: str) -> Suite:
     """Copies, checksums and products without the newer instructions of this processor."""
     limited = {"JUNCTURA_ISA": level, "NPY_DISABLE_CPU_FEATURES": NUMPY_WITHOUT[level]}
-    return of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, environment=limited)
+    return repeat(of_processes(f"isa-{level}", PYTHON, "tests/isa.py", level, environment=limited))
 
 
 # Instruction sets that NumPy must not use at these levels, by NumPy's names.
@@ -115,7 +139,7 @@ NUMPY_WITHOUT = {
 GUIDE = sorted(map(str, ROOT.glob("docs/guide/*.md")))
 TOURS = ("README.md", "docs/guide/first-steps.md")
 
-# Builders run in this order; among waiters, the longest first.
+# Builders run in this order; among waiters, the longest first, and then those that repeat tests of others.
 SUITES = [
     # apt-get closes as many descriptors as it may have open, whenever it starts a program.
     Suite("setup", ["bash", "-c", "ulimit -Sn 4096; exec tools/setup.sh dev"], memory_is_limited=False),
@@ -129,7 +153,6 @@ SUITES = [
     builds("features", "cargo", "xtask", "features", "--profile", PROFILE),
     builds("install", PYTHON, "tests/install/run.py", needs=("build",)),
     of_processes("products", *PYTEST, "tests/products"),
-    of_processes("e2e-tcp", *PYTEST, *OF_ROUTES, "tests/e2e", "tests/python", environment=OVER_TCP),
     of_rust("unit", "unit", JUNCTURA_SEEDS="all"),
     of_processes("e2e", *PYTEST, "tests/e2e"),
     of_rust("integration", "integration", JUNCTURA_SEEDS="all"),
@@ -142,10 +165,6 @@ SUITES = [
     of_processes("fdb", PYTHON, "tests/fdb/run.py"),
     of_processes("adios2", PYTHON, "tests/adios2/run.py"),
     of_processes("link", *PYTEST, "tests/link", needs=("servers",)),
-    of_rust("integration-upstream", "facade", **BY_UPSTREAM),
-    of_rust("integration-streams", "facade", **OVER_STREAMS),
-    with_instructions("portable"),
-    with_instructions("avx2"),
     of_processes("storm", *PYTEST, "tests/storm"),
     of_processes("grib", *PYTEST, "tests/grib"),
     of_processes("meshes", *PYTEST, "tests/meshes"),
@@ -157,10 +176,15 @@ SUITES = [
     of_processes("intercept-mpi", *PYTEST, "tests/intercept_mpi"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
-    of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS),
     of_processes("site", *PYTEST, "tests/site/test_pages.py", needs=("reference",)),
     # A browser reserves more address space than any machine has memory.
     Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
     Suite("runner", [*PYTEST, "tests/runner"], needs=["setup"]),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
+    repeat(of_processes("e2e-tcp", *PYTEST, *OF_ROUTES, "tests/e2e", "tests/python", environment=OVER_TCP)),
+    repeat(of_rust("integration-upstream", "junctura/facade", *PAYLOADS, **BY_UPSTREAM)),
+    repeat(of_rust("integration-streams", "junctura/facade", *PAYLOADS, **OVER_STREAMS)),
+    with_instructions("portable"),
+    with_instructions("avx2"),
+    repeat(of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS)),
 ]

@@ -29,6 +29,8 @@ const NOT_IN_A_CLIENT: [&str; 6] = [
     "rustls",
 ];
 const CLIENT: &str = "junctura";
+/// A library for tests and the fuzzer alone.
+const OF_TESTS: &str = "junctura-fuzz";
 const DEFAULT: &str = "default";
 
 /// The options of the command.
@@ -202,7 +204,7 @@ fn has_target(package: &Value, wanted: &str) -> bool {
 
 /// Whether a crate is a program, or a library without features that only programs use.
 fn is_of_programs(package: &Value, packages: &Value) -> bool {
-    if has_target(package, "bin") {
+    if has_target(package, "bin") || package["name"] == OF_TESTS {
         return true;
     }
     let has_features = package["features"]

@@ -33,9 +33,11 @@ fn changes() -> Vec<(Element, Element)> {
 }
 
 #[test]
-fn two_thousand_random_layouts_become_each_other() {
+fn random_layouts_become_each_other() {
+    // Fewer with `AddressSanitizer`: all access memory in a few ways.
+    let seeds = if cfg!(address_sanitizer) { 200 } else { 2_000 };
     let changes = changes();
-    for seed in 1..=2_000_u64 {
+    for seed in 1..=seeds {
         let mut random = Random::new(seed);
         let case = Case::random(&mut random, [40, 12, 6, 4]);
         // Mostly numbers of eight bytes, which have ways of their own.
