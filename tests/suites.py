@@ -49,22 +49,8 @@ OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
 BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
-# Tests of the facade whose payloads an upstream or streams carry in another way.
-PAYLOADS = (
-    "archiver",
-    "arrays",
-    "behind",
-    "between",
-    "bundle",
-    "exchange",
-    "follow",
-    "fused",
-    "group",
-    "handover",
-    "pipeline",
-    "streams",
-    "upstream",
-)
+# Tests of the facade whose clients open upstreams of their own, by whatever route.
+OWN_UPSTREAMS = "upstream::"
 # Tests that give the same result by any route to a pool: of texts, conversions, decoders and stores. `make soak` has
 # them over TCP, too.
 OF_ANY_ROUTE = (
@@ -182,8 +168,8 @@ SUITES = [
     Suite("runner", [*PYTEST, "tests/runner"], needs=["setup"]),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
     repeat(of_processes("e2e-tcp", *PYTEST, *OF_ROUTES, "tests/e2e", "tests/python", environment=OVER_TCP)),
-    repeat(of_rust("integration-upstream", "junctura/facade", *PAYLOADS, **BY_UPSTREAM)),
-    repeat(of_rust("integration-streams", "junctura/facade", *PAYLOADS, **OVER_STREAMS)),
+    repeat(of_rust("integration-upstream", "facade", "--skip", OWN_UPSTREAMS, **BY_UPSTREAM)),
+    repeat(of_rust("integration-streams", "facade", "--skip", OWN_UPSTREAMS, **OVER_STREAMS)),
     with_instructions("portable"),
     with_instructions("avx2"),
     repeat(of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS)),
