@@ -3,11 +3,11 @@
 use junctura_sim::races::Move::{Die, Offer, Read, Release, Require, Retract, Withdraw};
 use junctura_sim::races::{Owner, Scene, orders, play_all};
 
-/// Of the orders, which differ little from one to the next, the gate plays each fifth, a run without `JUNCTURA_SEEDS=all` fewer,
+/// Of the orders, which differ little from one to the next, the gate plays each tenth, a run without `JUNCTURA_SEEDS=all` fewer,
 /// and `make soak` all.
 fn stride() -> usize {
     let is_gate = std::env::var_os("JUNCTURA_SEEDS").is_some_and(|seeds| seeds == "all");
-    if is_gate { 5 } else { 97 }
+    if is_gate { 10 } else { 97 }
 }
 
 fn play(scenes: impl Iterator<Item = Scene>, stride: usize) {
