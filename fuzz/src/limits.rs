@@ -28,7 +28,7 @@ pub struct Limits {
     pub held_bytes: usize,
     /// Bytes held at a time, for each byte of the input.
     pub held_bytes_each: usize,
-    /// Steps, whatever the input: allocations, and each [`STEP_BYTES`] of them. Copies and lists are allocated.
+    /// Steps, whatever the input: allocations, and one more for each 256 bytes. Copies and lists are allocated.
     pub steps: usize,
     /// Steps for each byte of the input.
     pub steps_each: usize,
@@ -61,7 +61,7 @@ pub struct Cost {
     pub held_bytes: usize,
     /// Bytes that its result holds.
     pub kept_bytes: usize,
-    /// Allocations, and one more for each [`STEP_BYTES`].
+    /// Allocations, and one more for each 256 bytes.
     pub steps: usize,
 }
 
