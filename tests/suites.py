@@ -31,7 +31,7 @@ class Suite:
     needs: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     builds: bool = False
-    limit_s: int = 2400
+    limit_s: int = 3600
     # No process of the suite may have more address space. AddressSanitizer reserves more than any machine has.
     memory_is_limited: bool = True
     # The tests of other suites, by another route or with other instructions: run last, while there is time.
