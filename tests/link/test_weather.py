@@ -87,7 +87,11 @@ def test_a_road_that_is_cut_again_and_again_loses_nothing(
     bare: Shell, weather: Weather, tmp_path: Path, size: str, tell: Callable[[str], None]
 ) -> None:
     url = weather.road_to(serve(bare, "--budget", "64MiB"))
+    watch = bare.watch("--pool", bare.pool)
     load = begin(bare, url, tmp_path, "--size", size, "--cuts", "1000", "--rate", "300")
+    # All of its processes have connected when it offers.
+    assert watch.line()
+    watch.popen.kill()
     cuts = 0
     while cuts < CUTS and goes_on(load, 0.6):
         weather.cut()
