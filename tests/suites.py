@@ -49,7 +49,7 @@ OVER_TCP = {"JUNCTURA_TEST_DETOUR": "tcp"}
 BY_UPSTREAM = {"JUNCTURA_TEST_DETOUR": "upstream"}
 # Over TCP, with three streams for each connection.
 OVER_STREAMS = {**OVER_TCP, "JUNCTURA_STREAMS": "3"}
-# Tests of the facade whose clients open upstreams of their own, by whatever route.
+# Tests of the facade whose clients open upstreams of their own, by any route.
 OWN_UPSTREAMS = "upstream::"
 # Tests that give the same result by any route to a pool: of texts, conversions, decoders and stores. `make soak` has
 # them over TCP, too.

@@ -1,4 +1,4 @@
-//! Fuzz targets: whatever comes from outside, under limits of memory and work.
+//! Fuzz targets: all readers of bytes from outside, under limits of memory and work.
 //!
 //! `tests/fixed_inputs.rs` runs them with the inputs of `corpus` and changed ones of these, the same in each run; `libfuzzer` looks
 //! for new ones (`fuzz/run.sh`).

@@ -28,7 +28,7 @@ pub struct Limits {
     pub held_bytes: usize,
     /// Bytes held at a time, for each byte of the input.
     pub held_bytes_each: usize,
-    /// Steps, whatever the input: allocations, and one more for each 256 bytes. Copies and lists are allocated.
+    /// Steps for any input: allocations, and one more for each 256 bytes. Copies and lists are allocated.
     pub steps: usize,
     /// Steps for each byte of the input.
     pub steps_each: usize,
