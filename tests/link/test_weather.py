@@ -102,6 +102,19 @@ def test_a_road_that_is_cut_again_and_again_loses_nothing(
     assert cuts == CUTS
 
 
+def test_a_road_that_is_cut_before_a_load_begins_and_while_it_ends_loses_nothing(
+    bare: Shell, weather: Weather, tmp_path: Path
+) -> None:
+    url = weather.road_to(serve(bare, "--budget", "64MiB"))
+    load = begin(bare, url, tmp_path, "--size", "1KiB", "--cuts", "1000", "--rate", "300")
+    # At first some of its processes have not connected; at the end some have been told that it is over.
+    for _ in range(40):
+        if goes_on(load, 0.12):
+            weather.cut()
+            weather.heal()
+    end(bare, load, tmp_path)
+
+
 def test_whoever_is_killed_on_a_link_has_lost_nothing(bare: Shell, tmp_path: Path, tell: Callable[[str], None]) -> None:
     url = serve(bare, "--budget", "96MiB")
     kills = ["--kills", "producers=4,consumers=4,members=8", "--seed", "20261121"]

@@ -20,6 +20,15 @@ pub(crate) enum CoordinatorOrder {
     End,
 }
 
+impl CoordinatorOrder {
+    /// Nothing more will arrive: what a process has received is its share.
+    pub(crate) fn enough() -> Self {
+        Self::Expect {
+            by_producer: Vec::new(),
+        }
+    }
+}
+
 /// A report of a process of a pool's load to the coordinator.
 pub(crate) type Word = WorkerReport<WorkerFigures>;
 

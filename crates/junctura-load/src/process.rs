@@ -88,12 +88,13 @@ impl Drop for LoadProcess {
     }
 }
 
-fn write_line(to: &mut ChildStdin, line: &impl Serialize) -> Result<()> {
+/// Writes to a process. One that has ended reads nothing; its last report has the reason.
+fn write_line(to: &mut impl Write, line: &impl Serialize) -> Result<()> {
     let line = serde_json::to_string(line).unwrap_or_default();
-    writeln!(to, "{line}").map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => died(),
-        _ => failed(&error),
-    })
+    match writeln!(to, "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(failed(&error)),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn died() -> Error {
@@ -102,4 +103,34 @@ pub(crate) fn died() -> Error {
 
 fn failed(error: &std::io::Error) -> Error {
     Error::new(Code::Io, SUBJECT, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A pipe whose reader gives this error.
+    struct Pipe(ErrorKind);
+
+    impl Write for Pipe {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_order_to_a_process_that_has_ended_is_no_failure() {
+        assert_eq!(
+            write_line(&mut Pipe(ErrorKind::BrokenPipe), &CoordinatorOrder::End),
+            Ok(())
+        );
+        let full = write_line(&mut Pipe(ErrorKind::StorageFull), &CoordinatorOrder::End);
+        assert_eq!(full.map_err(|error| error.code()), Err(Code::Io));
+    }
 }

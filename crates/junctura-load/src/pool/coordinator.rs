@@ -283,6 +283,8 @@ pub(crate) struct LoadRun<'a> {
     /// Where processes are killed.
     pub(crate) deaths: Option<UnreportedKills>,
     pub(crate) killed: u64,
+    /// The consumers whose work has ended; one that replaces such a consumer has to know it, too.
+    pub(crate) dismissed: Vec<fn(&LoadWorker) -> bool>,
 }
 
 pub(crate) struct LoadWorker {
@@ -313,6 +315,9 @@ impl<'a> LoadRun<'a> {
         let consumers = arguments.consumers + arguments.followers;
         plans.extend((0..consumers).map(|index| plan(WorkerRole::Consumer, index)));
         plans.extend((0..arguments.producers).map(|index| plan(WorkerRole::Producer, index)));
+        // Before any process connects: one may be cut, and leave, before the load begins.
+        let deaths = arguments.may_lose_some().then(|| UnreportedKills::watch(pool));
+        let deaths = deaths.transpose()?;
         let (sender, words) = channel();
         let workers = plans
             .into_iter()
@@ -325,17 +330,15 @@ impl<'a> LoadRun<'a> {
             words,
             sender,
             at_ns: None,
-            deaths: None,
+            deaths,
             killed: 0,
+            dismissed: Vec::new(),
         })
     }
 
     fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<LoadReport> {
         while self.workers.iter().any(LoadWorker::is_awaited) {
             self.hear()?;
-        }
-        if self.arguments.may_lose_some() {
-            self.deaths = Some(UnreportedKills::watch(pool)?);
         }
         let at_ns = now_ns() + START_DELAY_NS;
         let before = ServerFigures::of(pool)?;

@@ -13,17 +13,21 @@ impl LoadRun<'_> {
     /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
     /// last the consumers in no group, which thus find nothing that is going while they look.
     pub(crate) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
-        self.await_deaths()?;
         let leaves = |worker: &LoadWorker| worker.plan.role == WorkerRole::Consumer && !worker.plan.closes;
-        let enough = CoordinatorOrder::Expect {
-            by_producer: Vec::new(),
-        };
         let closes_group = |worker: &LoadWorker| worker.plan.closes && worker.plan.group.is_some();
         for part in [leaves, closes_group] {
-            self.tell(|_, worker| part(worker), &enough)?;
+            self.await_deaths()?;
+            self.dismiss(part)?;
             self.await_reports(part, progress)?;
         }
-        self.tell(|_, worker| worker.plan.closes, &enough)
+        self.await_deaths()?;
+        self.dismiss(|worker| worker.plan.closes)
+    }
+
+    /// Ends the work of some consumers, and of those that will replace them.
+    fn dismiss(&mut self, part: fn(&LoadWorker) -> bool) -> Result<()> {
+        self.dismissed.push(part);
+        self.tell(|_, worker| part(worker), &CoordinatorOrder::enough())
     }
 
     /// Removes the groups; gives the number of objects that they were still owed.

@@ -239,6 +239,9 @@ impl LoadRun<'_> {
         if let Some(at_ns) = self.at_ns {
             replacement.process.obey(&CoordinatorOrder::Start { at_ns })?;
         }
+        if self.dismissed.iter().any(|part| part(&replacement)) {
+            replacement.process.obey(&CoordinatorOrder::enough())?;
+        }
         self.workers.push(replacement);
         Ok(())
     }
