@@ -166,7 +166,7 @@ soak: setup-dev servers build ## the long runs: tests named soak_*, every messag
 	@echo "soak: tests named soak_*"
 	@JUNCTURA_SEEDS=all cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
 	@echo "soak: every message of the real files, into every format"
-	@JUNCTURA_FILES=all $(PY) -m pytest -q tests/products/test_real_outputs.py
+	@JUNCTURA_FILES=all $(PY) -m pytest -q tests/products/test_real_outputs.py tests/products/test_real_operations.py
 	@echo "soak: processes, over TCP"
 	@JUNCTURA_TEST_DETOUR=tcp $(PY) -m pytest -q tests/e2e tests/python
 	@echo "soak: storms, with fresh seeds"

@@ -22,7 +22,7 @@ use crate::writer::StoreWriter;
 
 /// Scenarios of the gate; a run without `JUNCTURA_SEEDS=all` includes a few.
 fn seeds() -> u64 {
-    if crate::all_seeds() { 300 } else { 5 }
+    if crate::all_seeds() { 100 } else { 5 }
 }
 const STOPS: u64 = 4;
 

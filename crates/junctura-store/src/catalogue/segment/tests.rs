@@ -14,16 +14,24 @@ use crate::storage::{MemoryDisk, StorageDisk, StorageFile, write_all};
 
 #[test]
 fn rows_read_back_from_a_file() {
-    // More than a group, where that does not take long.
-    let many = if crate::all_seeds() { GROUP_ROWS + 10 } else { 10_000 };
-    for rows in [0, 1, 3000, many] {
-        let (mut table, _) = table(&mut TestRandom(1), rows);
-        table.committed(7);
-        let (file, _) = encode(&table, &schema()).unwrap();
-        let read = decode(file, &schema()).unwrap();
-        assert!(rows_of(&read) == rows_of(&table));
-        assert!((0..rows as u32).all(|row| read.commit(row) == 7));
+    for (rows, group_rows) in [(0, GROUP_ROWS), (1, GROUP_ROWS), (3000, GROUP_ROWS), (10_000, 3000)] {
+        are_read_back(rows, group_rows);
     }
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn soak_rows_of_more_than_a_group() {
+    are_read_back(GROUP_ROWS + 10, GROUP_ROWS);
+}
+
+fn are_read_back(rows: usize, group_rows: usize) {
+    let (mut table, _) = table(&mut TestRandom(1), rows);
+    table.committed(7);
+    let (file, _) = encode_in_groups(&table, &schema(), group_rows).unwrap();
+    let read = decode(file, &schema()).unwrap();
+    assert!(rows_of(&read) == rows_of(&table));
+    assert!((0..rows as u32).all(|row| read.commit(row) == 7));
 }
 
 #[test]
