@@ -18,6 +18,7 @@ mod query;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::no_descriptors;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -93,7 +94,24 @@ pub(crate) fn must_be_own(socket: &TcpStream, asking: AskingSide) -> Result<()> 
     };
     // Only now it is certain that the row was of this connection, and not of a later one between the same ports.
     socket.peer_addr().map_err(gone)?;
+    if matches!(found, Err(UnknownOwner::Unlisted(_))) && is_closed(socket, ends) {
+        let cause = "the other end closed the connection before its user was known";
+        return Err(Error::new(Code::Disconnected, "greeting", cause));
+    }
     decide(found, geteuid().as_raw(), asking, are_all_users_mapped)
+}
+
+/// Whether the peer's process has closed its socket. The kernel may list that before this end receives it.
+fn is_closed(socket: &TcpStream, ends: SocketEnds) -> bool {
+    let is_left = |row: SocketRow| {
+        let is_open = row.inode != 0 || matches!(row.state, ESTABLISHED | SYN_RECEIVED);
+        row.local == ends.far && row.remote == ends.near && !is_open
+    };
+    if query::ask(ends.far, ends.near).is_ok_and(|row| row.is_some_and(is_left)) {
+        return true;
+    }
+    let mut end = [PollFd::new(socket, PollFlags::RDHUP)];
+    poll(&mut end, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
 }
 
 /// Why the owner of a peer is not known.

@@ -1,7 +1,7 @@
 //! Rows of the kernel's tables, as literal text.
 
 use std::fmt::Write as _;
-use std::io::{Cursor, ErrorKind};
+use std::io::{Cursor, ErrorKind, Write as _};
 use std::net::TcpListener;
 
 use super::*;
@@ -319,6 +319,23 @@ fn the_host_lists_the_sockets_of_this_process() {
         is_listed(&server, AskingSide::Acceptor);
         drop(client);
         let error = must_be_own(&server, AskingSide::Acceptor).unwrap_err();
-        assert!(matches!(error.code(), Code::Denied | Code::Disconnected), "{error}");
+        assert_eq!(error.code(), Code::Disconnected, "{error}");
     }
+}
+
+#[test]
+fn a_server_that_closes_the_connection_is_not_of_another_user() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    drop(server);
+    let error = must_be_own(&client, AskingSide::Connector).unwrap_err();
+    assert_eq!(error.code(), Code::Disconnected, "{error}");
+    // Also where the process has unread data, and the kernel resets the connection.
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    client.write_all(b"x").unwrap();
+    drop(server);
+    let error = must_be_own(&client, AskingSide::Connector).unwrap_err();
+    assert_eq!(error.code(), Code::Disconnected, "{error}");
 }
