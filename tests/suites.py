@@ -139,6 +139,8 @@ SUITES = [
     builds("features", "cargo", "xtask", "features", "--profile", PROFILE),
     builds("install", PYTHON, "tests/install/run.py", needs=("build",)),
     of_processes("products", *PYTEST, "tests/products"),
+    # A browser reserves more address space than any machine has memory.
+    Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
     of_rust("unit", "unit", JUNCTURA_SEEDS="all"),
     of_processes("e2e", *PYTEST, "tests/e2e"),
     of_rust("integration", "integration", JUNCTURA_SEEDS="all"),
@@ -163,8 +165,6 @@ SUITES = [
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
     of_processes("site", *PYTEST, "tests/site/test_pages.py", needs=("reference",)),
-    # A browser reserves more address space than any machine has memory.
-    Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
     Suite("runner", [*PYTEST, "tests/runner"], needs=["setup"]),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
     repeat(of_processes("e2e-tcp", *PYTEST, *OF_ROUTES, "tests/e2e", "tests/python", environment=OVER_TCP)),
