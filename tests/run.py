@@ -32,10 +32,8 @@ from suites import PROFILE, PYTHON, ROOT, SEED, SUITES, TARGET, Suite
 
 # Suites that run at the same time: one that builds, and those that wait.
 WAITERS = 2
-# Continuous integration ends a run after 90 minutes, and what it has shown is lost. Suites that repeat tests of others
-# begin before the first of these times, any suite before the second.
+# In continuous integration, which ends a run after 90 minutes: suites that repeat tests of others begin before.
 REPEATS_UNTIL_S = 3600
-BEGINS_UNTIL_S = 4800
 # Of the machine's memory that one process may address.
 MEMORY_SHARE = 0.6
 
@@ -269,10 +267,8 @@ class Schedule:
         if missing := self.bad.intersection(suite.needs):
             return Outcome(suite, failed=1, remark=f"not run: needs {', '.join(sorted(missing))}")
         passed_s = time.monotonic() - BEGUN
-        is_late = passed_s > (REPEATS_UNTIL_S if suite.repeats else BEGINS_UNTIL_S)
-        if is_late and "CI" in os.environ:
-            why = "it repeats tests of other suites, and " if suite.repeats else ""
-            remark = f"left out: {why}{passed_s:.0f} s have passed"
+        if suite.repeats and passed_s > REPEATS_UNTIL_S and "CI" in os.environ:
+            remark = f"left out: it repeats tests of other suites, and {passed_s:.0f} s have passed"
             show(f"\n━━━ {suite.name} {remark}\n")
             return Outcome(suite, skipped=1, remark=remark)
         return None

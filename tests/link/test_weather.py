@@ -107,7 +107,7 @@ def test_a_road_that_is_cut_before_a_load_begins_and_while_it_ends_loses_nothing
 ) -> None:
     url = weather.road_to(serve(bare, "--budget", "64MiB"))
     load = begin(bare, url, tmp_path, "--size", "1KiB", "--cuts", "1000", "--rate", "300")
-    # At first some of its processes have not connected; at the end some have been told that it is over.
+    # At first some of its processes have not connected; at the end some have their last order.
     for _ in range(40):
         if goes_on(load, 0.12):
             weather.cut()
