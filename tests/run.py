@@ -34,6 +34,7 @@ from suites import PROFILE, PYTHON, ROOT, SEED, SUITES, TARGET, Suite
 WAITERS = 2
 # In continuous integration, which ends a run after 90 minutes: suites that repeat tests of others begin before.
 REPEATS_UNTIL_S = 3600
+ORDERS_TO_END = (signal.SIGINT, signal.SIGTERM)
 # Of the machine's memory that one process may address.
 MEMORY_SHARE = 0.6
 
@@ -62,7 +63,10 @@ OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
 # A crate that cargo compiles; one of ours has its folder behind it.
 COMPILED = re.compile(r"^ *(Compiling|Checking) \S+ v\S+(?P<ours> \(/.*\))?$")
 PROGRESS = re.compile(r"^ *(Compiling|Checking|Documenting|Downloaded|Downloading|Fresh|Blocking|Updating|Locking) ")
-RUNNING: set[int] = set()
+# By the process group of each suite that runs.
+RUNNING: dict[int, Outcome] = {}
+# Held while a suite begins.
+BEGINNING = threading.Lock()
 BEGUN = time.monotonic()
 
 
@@ -121,8 +125,9 @@ def run(suite: Suite) -> Outcome:
     outcome = Outcome(suite)
     show(f"\n━━━ {suite.name}: {' '.join(suite.command)}\n")
     start = time.monotonic()
-    process = begin(suite)
-    RUNNING.add(process.pid)
+    with BEGINNING:
+        process = begin(suite)
+        RUNNING[process.pid] = outcome
 
     def end(remark: str) -> None:
         outcome.remark = remark
@@ -138,7 +143,7 @@ def run(suite: Suite) -> Outcome:
         process.returncode = code = os.waitstatus_to_exitcode(status)
     finally:
         guard.cancel()
-        RUNNING.discard(process.pid)
+        del RUNNING[process.pid]
     outcome.seconds = time.monotonic() - start
     outcome.processor_s = used.ru_utime + used.ru_stime
     if code != 0 and outcome.failed == 0:
@@ -201,17 +206,8 @@ def machine() -> str:
 
 
 def report(outcomes: list[Outcome]) -> bool:
-    """Prints the table and the sum; true when nothing failed."""
-    print(f"\n{machine()}")
-    print(f"{'suite':<22}{'seconds':>9}{'processor':>11}{'passed':>9}{'failed':>9}{'skipped':>9}{'compiled':>10}")
-    for outcome in outcomes:
-        times = f"{outcome.seconds:>9.1f}{outcome.processor_s:>11.1f}"
-        numbers = f"{times}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}{outcome.compiled:>10}"
-        print(f"{outcome.suite.name:<22}{numbers}  {outcome.remark}".rstrip())
-    processor = sum(outcome.processor_s for outcome in outcomes)
-    compiled = sum(outcome.compiled for outcome in outcomes)
-    skipped = sum(outcome.skipped for outcome in outcomes)
-    print(f"{'all':<22}{time.monotonic() - BEGUN:>9.1f}{processor:>11.1f}{'':>18}{skipped:>9}{compiled:>10}")
+    """Prints the table, the failures and the sum; true when nothing failed."""
+    table(outcomes)
     print(f"disk: target {size_of(TARGET) / 2**30:.1f} GiB, .venv {size_of(ROOT / '.venv') / 2**30:.1f} GiB")
     for outcome in outcomes:
         for line in outcome.failures.lines() if outcome.failed else []:
@@ -227,6 +223,20 @@ def report(outcomes: list[Outcome]) -> bool:
     return failed == 0
 
 
+def table(outcomes: list[Outcome]) -> None:
+    """Prints a line for each suite, and their sums."""
+    print(f"\n{machine()}")
+    print(f"{'suite':<22}{'seconds':>9}{'processor':>11}{'passed':>9}{'failed':>9}{'skipped':>9}{'compiled':>10}")
+    for outcome in outcomes:
+        times = f"{outcome.seconds:>9.1f}{outcome.processor_s:>11.1f}"
+        numbers = f"{times}{outcome.passed:>9}{outcome.failed:>9}{outcome.skipped:>9}{outcome.compiled:>10}"
+        print(f"{outcome.suite.name:<22}{numbers}  {outcome.remark}".rstrip())
+    processor = sum(outcome.processor_s for outcome in outcomes)
+    compiled = sum(outcome.compiled for outcome in outcomes)
+    skipped = sum(outcome.skipped for outcome in outcomes)
+    print(f"{'all':<22}{time.monotonic() - BEGUN:>9.1f}{processor:>11.1f}{'':>18}{skipped:>9}{compiled:>10}")
+
+
 class Schedule:
     """Hands suites to lanes: the first one of a lane's kind whose needs are met."""
 
@@ -240,17 +250,36 @@ class Schedule:
 
     def run_all(self) -> list[Outcome]:
         lanes = [threading.Thread(target=self.lane, args=[builds]) for builds in (True, *[False] * WAITERS)]
-        for lane in lanes:
-            lane.daemon = True
-            lane.start()
         try:
             for lane in lanes:
-                lane.join()
+                lane.daemon = True
+                lane.start()
+            for lane in lanes:
+                # A signal that arrives just before a wait without end would not be seen.
+                while lane.is_alive():
+                    lane.join(timeout=1)
         except KeyboardInterrupt:
-            for running in RUNNING.copy():
-                os.killpg(running, signal.SIGKILL)
+            self.end()
             raise
         return self.outcomes
+
+    def end(self) -> None:
+        """Ends what runs, and prints how far the run came; no suite can begin any more."""
+        passed_s = time.monotonic() - BEGUN
+        for number in ORDERS_TO_END:
+            signal.signal(number, signal.SIG_IGN)
+        BEGINNING.acquire()
+        with self.changed:
+            running, outcomes = RUNNING.copy(), self.outcomes.copy()
+            left = ", ".join(suite.name for suite in self.left)
+        for group in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        table(outcomes)
+        # Last: who sees the end of the output alone sees where the time went.
+        ran = ", ".join(outcome.suite.name for outcome in running.values())
+        ended = f"ended by a signal after {passed_s:.0f} s, while these ran: {ran or 'nothing'}"
+        show(f"not begun: {left or 'nothing'}\n{ended}\n")
 
     def lane(self, builds: bool) -> None:
         while suite := self.next(builds):
@@ -310,7 +339,7 @@ def main() -> int:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # An order to end is obeyed as Ctrl-C is: no suite outlives this process.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ORDERS_TO_END:
         signal.signal(number, signal.default_int_handler)
     # Programs of many tests at a time have more files open than the usual 1,024.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -320,11 +349,12 @@ def main() -> int:
     suites = list(asked(sys.argv[1:]))
     if not suites:
         return 0
-    return 0 if report(Schedule(suites).run_all()) else 1
+    try:
+        return 0 if report(Schedule(suites).run_all()) else 1
+    except KeyboardInterrupt:
+        # At once: threads of suites that were ended still write.
+        os._exit(130)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main())

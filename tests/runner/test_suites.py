@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -48,3 +49,28 @@ def test_only_suites_that_repeat_tests_of_others_are_left_out_where_time_is_shor
     left_out = {suite.name for suite in SUITES if run.Schedule([]).without_running(suite)}
     is_late = in_ci and passed_s > run.REPEATS_UNTIL_S
     assert left_out == ({suite.name for suite in SUITES if suite.repeats} if is_late else set())
+
+
+ENDED = """
+import run
+from suites import Suite
+
+def suite(name, script, *needs):
+    return Suite(name, ["sh", "-c", script], needs=list(needs))
+
+short = suite("short", "true")
+ends = suite("ends", "kill -TERM $PPID; exec sleep 1000", "short")
+run.SUITES = [short, ends, suite("later", "true", "ends")]
+run.main()
+"""
+
+
+def test_a_run_that_is_ended_prints_how_far_it_came() -> None:
+    runner = [sys.executable, "-c", ENDED]
+    done = subprocess.run(runner, cwd=Path(run.__file__).parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("━━━")]
+    # Threads of what was ended may still write.
+    place = lines.index("not begun: later")
+    assert [line.split()[0] for line in lines[place - 3 : place]] == ["suite", "short", "all"]
+    assert lines[place + 1].endswith("while these ran: ends")
