@@ -14,11 +14,11 @@
 //! that is leased or kept never exceeds the budget. Not promised: a process of the same user that sets out to change
 //! bytes behind the backs of others can do so (mode `trusted`).
 //!
-//! [`classes`], [`allocator`] and [`ledger`] are pure; [`segment`] and [`mapping`] make the system calls.
+//! [`classes`], [`allocator`] and [`ledger`] are pure; [`segment`], [`mapping`] and [`process`] make the system calls.
 
 #![allow(
     unsafe_code,
-    reason = "maps shared memory; every block is in `mapping` and explains why it holds"
+    reason = "maps shared memory; every block is in `mapping` or `process` and explains why it holds"
 )]
 
 pub mod allocator;
@@ -27,6 +27,7 @@ pub mod extents;
 pub mod ledger;
 pub mod mapping;
 mod number;
+pub mod process;
 pub mod segment;
 pub mod tier;
 pub mod view;
@@ -36,6 +37,7 @@ pub use allocator::{SlotAllocator, SlotReuse};
 pub use extents::FileExtents;
 pub use ledger::{LeaseRefusal, LedgerLimits, MemoryLedger, SegmentError, SegmentGrant, VacatedSlot};
 pub use mapping::{FileMap, SegmentMapping, SlotMut, SlotPart, WritableMapping};
+pub use process::ProcessMark;
 pub use segment::{SealedSegment, SegmentDraft};
 pub use tier::SpillFile;
 pub use view::Payload;

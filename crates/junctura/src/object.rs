@@ -469,7 +469,7 @@ impl Object {
 
     /// Releases it and keeps its payload readable until it is dropped. For retention, for its group or requirement and
     /// for the window of its follow it is released from now on; the memory of the payload is not reused before the drop.
-    /// After [`Object::leave_undone`], gives it back likewise. Does not block.
+    /// After [`Object::leave_undone`], gives it back likewise. The server is notified at once. Does not block.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -483,6 +483,16 @@ impl Object {
     /// # }
     /// ```
     pub fn release_mapped(&mut self) {
+        self.release_keeping_memory(false);
+    }
+
+    /// As [`Object::release_mapped`], but the server is notified as by a drop: together with other releases while its
+    /// reader has more objects available. Does not block.
+    pub fn release_mapped_with_others(&mut self) {
+        self.release_keeping_memory(self.has_more_at_hand());
+    }
+
+    fn release_keeping_memory(&mut self, more: bool) {
         if self.hold != ObjectHold::Object {
             return;
         }
@@ -495,11 +505,11 @@ impl Object {
                 self.hold = ObjectHold::Memory;
                 let mut holding = self.arrived.holding;
                 holding.flags = (holding.flags.get() | MAPPED).into();
-                connection.release(holding, Vec::new(), false);
+                connection.release(holding, Vec::new(), more);
             }
             _ => {
                 self.hold = ObjectHold::Nothing;
-                connection.release(self.arrived.holding, Vec::new(), false);
+                connection.release(self.arrived.holding, Vec::new(), more);
             }
         }
         self.origin.held.fetch_sub(1, Ordering::SeqCst);
@@ -530,6 +540,11 @@ impl Object {
     pub fn give_back(mut self) -> Result<()> {
         self.leave_undone();
         self.release()
+    }
+
+    /// Whether its reader has more objects available, and will return soon.
+    fn has_more_at_hand(&self) -> bool {
+        self.origin.at_hand.load(Ordering::Relaxed) > 0
     }
 
     /// Causes a drop to give it back instead of releasing it: see [`Object::give_back`].
@@ -600,7 +615,7 @@ impl Drop for Object {
         if std::thread::panicking() {
             self.leave_undone();
         }
-        let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
+        let more = self.has_more_at_hand();
         self.origin.connection.release(self.arrived.holding, body, more);
         if self.hold == ObjectHold::Memory {
             return;

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyType};
 
 use crate::conversion::data::arrays;
 use crate::handles::allocation::PyAllocation;
@@ -139,6 +139,15 @@ pub(crate) fn is_numpy_array(object: &Bound<'_, PyAny>) -> bool {
     is && kind.is(NUMPY_ARRAY.get_or_init(|| kind.clone().unbind()))
 }
 
+/// Whether an object is of a type that is known to have no labels.
+fn is_unlabelled(data: &Bound<'_, PyAny>) -> bool {
+    is_numpy_array(data)
+        || data.is_exact_instance_of::<PyBytes>()
+        || data.is_exact_instance_of::<PyAllocation>()
+        || data.is_exact_instance_of::<PyMemoryView>()
+        || data.is_exact_instance_of::<PyByteArray>()
+}
+
 /// Returns the array of a labeled array, and the attributes of its labels, except stated ones.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
@@ -146,7 +155,7 @@ pub(crate) fn labels<'py>(
     stated: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
     // Arrays of other libraries have no named dimensions.
-    if data.is_exact_instance_of::<PyBytes>() || is_numpy_array(data) || !DIMS.is_of(data)? {
+    if is_unlabelled(data) || !DIMS.is_of(data)? {
         return Ok(None);
     }
     if !arrays(data.py())?.call_method1("is_labelled", (data,))?.extract()? {

@@ -237,23 +237,22 @@ impl PyFollow {
             let mut inner = self.lock(py);
             let Some(follow) = inner.as_mut() else { return Ok(None) };
             // Most objects have arrived already: they need no thread switch.
-            let item = follow.try_next().or_raise(py)?;
+            if let Some(item) = follow.try_next().or_raise(py)? {
+                drop(inner);
+                if let Some(shown) = self.show(py, item)? {
+                    return Ok(Some(shown));
+                }
+                continue;
+            }
             let (is_over, awaiting) = (follow.is_over(), follow.awaiting());
             drop(inner);
-            if item.is_none()
-                && let Some(looped) = looped
-            {
+            if let Some(looped) = looped {
                 looped.complete(py);
             }
-            match item {
-                Some(item) => {
-                    if let Some(shown) = self.show(py, item)? {
-                        return Ok(Some(shown));
-                    }
-                }
-                None if is_over => return Ok(None),
-                None => self.wait(py, &awaiting, within.is_some(), deadline)?,
+            if is_over {
+                return Ok(None);
             }
+            self.wait(py, &awaiting, within.is_some(), deadline)?;
         }
     }
 

@@ -41,16 +41,22 @@ pub(crate) struct PyReceived {
 
 enum PayloadState {
     Held(HeldPayload),
-    /// It was released, and there are views of its payload.
-    Viewed(#[expect(dead_code, reason = "it keeps the memory of the views")] junctura::Object),
     Released,
 }
 
 struct HeldPayload {
     object: junctura::Object,
     counted: Option<HoldCount>,
+    stage: HoldStage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HoldStage {
+    Unreleased,
     /// A loop has released it, and it can still be read.
-    is_released: bool,
+    Completed,
+    /// It was released, and there are views of its payload.
+    Viewed,
 }
 
 /// How many objects of a follow are held.
@@ -74,6 +80,8 @@ struct HoldCount(Arc<AtomicUsize>);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReleaseKind {
     Done,
+    /// As a drop: the server may be notified of several releases together.
+    DoneWithOthers,
     Undone,
 }
 
@@ -89,7 +97,7 @@ impl PyReceived {
         let held = HeldPayload {
             object,
             counted: holdings.map(FollowHoldings::add),
-            is_released: false,
+            stage: HoldStage::Unreleased,
         };
         Self {
             version,
@@ -109,8 +117,8 @@ impl PyReceived {
 
     pub(crate) fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
         match &*self.lock() {
-            PayloadState::Held(held) => at(&held.object),
-            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(
+            PayloadState::Held(held) if held.stage != HoldStage::Viewed => at(&held.object),
+            PayloadState::Held(_) | PayloadState::Released => Err(closed(
                 py,
                 "object",
                 "it was released; use it before, or within its `with` block",
@@ -206,7 +214,7 @@ impl PyReceived {
     /// Whether it was released.
     #[getter]
     fn released(&self) -> bool {
-        !matches!(&*self.lock(), PayloadState::Held(held) if !held.is_released)
+        !matches!(&*self.lock(), PayloadState::Held(held) if held.stage == HoldStage::Unreleased)
     }
 
     /// get(name, default=None)
@@ -324,7 +332,7 @@ impl PyReceived {
         _trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         if raised.is_none() {
-            drop(self.take(ReleaseKind::Done));
+            drop(self.take(ReleaseKind::DoneWithOthers));
             return Ok(());
         }
         self.give_back(py)
@@ -340,7 +348,7 @@ impl PyReceived {
 
     fn __repr__(&self) -> String {
         match &*self.lock() {
-            PayloadState::Held(HeldPayload { object, .. }) => {
+            PayloadState::Held(HeldPayload { object, stage, .. }) if *stage != HoldStage::Viewed => {
                 format!(
                     "<junctura.Object {} {}, {} bytes>",
                     object.key(),
@@ -348,7 +356,7 @@ impl PyReceived {
                     object.len()
                 )
             }
-            PayloadState::Viewed(_) | PayloadState::Released => format!("<junctura.Object {}, released>", self.version),
+            PayloadState::Held(_) | PayloadState::Released => format!("<junctura.Object {}, released>", self.version),
         }
     }
 
@@ -367,7 +375,7 @@ impl PyReceived {
         let mut inner = self.lock();
         self.views.hide();
         let unused = match &*inner {
-            PayloadState::Viewed(_) if self.views.count() == 0 => {
+            PayloadState::Held(held) if held.stage == HoldStage::Viewed && self.views.count() == 0 => {
                 std::mem::replace(&mut *inner, PayloadState::Released)
             }
             _ => return,
@@ -382,6 +390,7 @@ impl Drop for PyReceived {
     fn drop(&mut self) {
         if ending::is_ending()
             && let PayloadState::Held(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+            && held.stage == HoldStage::Unreleased
         {
             held.object.leave_undone();
         }
@@ -393,22 +402,29 @@ impl PyReceived {
     /// view has ended.
     fn take(&self, kind: ReleaseKind) -> Option<HeldPayload> {
         let mut inner = self.lock();
-        let mut held = match std::mem::replace(&mut *inner, PayloadState::Released) {
-            PayloadState::Held(held) => held,
-            other => {
-                *inner = other;
-                return None;
-            }
+        let PayloadState::Held(held) = &mut *inner else {
+            return None;
         };
-        if self.views.count() == 0 {
-            return Some(held);
+        if held.stage == HoldStage::Viewed {
+            return None;
         }
-        if kind == ReleaseKind::Undone {
-            held.object.leave_undone();
+        if self.views.count() > 0 {
+            match kind {
+                ReleaseKind::Done => held.object.release_mapped(),
+                ReleaseKind::DoneWithOthers => held.object.release_mapped_with_others(),
+                ReleaseKind::Undone => {
+                    held.object.leave_undone();
+                    held.object.release_mapped();
+                }
+            }
+            held.counted = None;
+            held.stage = HoldStage::Viewed;
+            return None;
         }
-        held.object.release_mapped();
-        *inner = PayloadState::Viewed(held.object);
-        None
+        match std::mem::replace(&mut *inner, PayloadState::Released) {
+            PayloadState::Held(held) => Some(held),
+            PayloadState::Released => None,
+        }
     }
 
     /// Number of the references that views have to it.
@@ -418,10 +434,12 @@ impl PyReceived {
 
     /// Releases it; it can still be read.
     fn complete(&self) {
-        if let PayloadState::Held(held) = &mut *self.lock() {
-            held.object.release_mapped();
+        if let PayloadState::Held(held) = &mut *self.lock()
+            && held.stage == HoldStage::Unreleased
+        {
+            held.object.release_mapped_with_others();
             held.counted = None;
-            held.is_released = true;
+            held.stage = HoldStage::Completed;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Turns of the Python threads that wait for the next item of one stream.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,10 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 /// One thread has the turn; others wait for it as long as their own deadlines allow.
 #[derive(Default)]
 pub(crate) struct ThreadTurns {
-    is_taken: Mutex<bool>,
+    is_taken: AtomicBool,
+    /// Threads that wait, at most: without any, the end of a turn needs no lock.
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
     came_free: Condvar,
 }
 
@@ -27,7 +31,7 @@ impl ThreadTurns {
     /// # Errors
     /// `Timeout` after the deadline, `Interrupted` by a signal.
     pub(crate) fn take(&self, py: Python<'_>, what: &str, deadline: Option<Instant>) -> Result<ThreadTurn<'_>> {
-        if !std::mem::replace(&mut *self.lock(), true) {
+        if !self.is_taken.swap(true, Ordering::SeqCst) {
             return Ok(ThreadTurn(self));
         }
         py.detach(|| {
@@ -46,19 +50,27 @@ impl ThreadTurns {
     }
 
     fn is_free_within(&self, time: Duration) -> bool {
-        let waited = self.came_free.wait_timeout_while(self.lock(), time, |taken| *taken);
-        let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !std::mem::replace(&mut *is_taken, true)
+        let guard = self.lock();
+        // Counted before the look: a turn that ends after it wakes this thread.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let is_taken = |(): &mut ()| self.is_taken.swap(true, Ordering::SeqCst);
+        let waited = self.came_free.wait_timeout_while(guard, time, is_taken);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ThreadTurn<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = false;
-        self.0.came_free.notify_one();
+        self.0.is_taken.store(false, Ordering::SeqCst);
+        if self.0.waiting.load(Ordering::SeqCst) > 0 {
+            // A thread that has looked waits before it can be locked here.
+            drop(self.0.lock());
+            self.0.came_free.notify_one();
+        }
     }
 }

@@ -85,11 +85,19 @@ impl Follow {
         Poll::Ready(self.finish(done))
     }
 
+    /// Whether a dropped task may have left an item.
+    pub(crate) fn is_left_by_task(&self) -> bool {
+        self.task.errand.is_some() || self.has_errands()
+    }
+
     /// Returns the item that a dropped task left: the result of the thread that reads for the follow is first.
     ///
     /// # Errors
     /// Also `Timeout` if the thread takes longer than this.
     pub(crate) fn left_by_task(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        if !self.is_left_by_task() {
+            return Ok(None);
+        }
         let connection = Arc::clone(self.connection());
         if let Some(errand) = &mut self.task.errand {
             let done = errand.wait_on(&connection, deadline)?.ok_or_else(too_late)?;

@@ -29,6 +29,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
+use junctura_memory::ProcessMark;
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result, SameKey, Schema};
 use junctura_transport::{Inbox, IncomingSide, LocalCarrier, UnixCarrier, WakeTimer};
@@ -58,7 +59,7 @@ pub(crate) struct PoolConnection {
     pub(crate) greeting: ServerGreeting,
     pub(crate) offer_timeout: Option<Duration>,
     hook: Option<Hook>,
-    pid: u32,
+    process: ProcessMark,
     state: Mutex<ConnectionState>,
     /// Only the reader uses it.
     reader: Mutex<ConnectionReader>,
@@ -100,7 +101,7 @@ impl PoolConnection {
             greeting,
             offer_timeout,
             hook,
-            pid: std::process::id(),
+            process: ProcessMark::here(),
             state: Mutex::new(ConnectionState::new(outgoing, segments)),
             reader: Mutex::new(ConnectionReader {
                 incoming,
@@ -171,7 +172,7 @@ impl PoolConnection {
 
     /// Returns whether this is a forked child of the process that connected.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.pid != std::process::id()
+        !self.process.is_here()
     }
 
     /// Returns the schema with this number; numbers are checked on arrival.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
+use junctura_memory::ProcessMark;
 use junctura_model::{Code, Consumers, Error, Result};
 use junctura_transport::{ConnectionWatch, Outbox, OutgoingSide, SendResult};
 use junctura_wire::Request;
@@ -58,7 +59,7 @@ pub(crate) struct StandingLease {
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     /// The process that owns the connection.
-    pid: u32,
+    process: ProcessMark,
     outgoing: OutgoingSide,
     outbox: Outbox,
     pub(crate) mail: RequestTable,
@@ -102,7 +103,7 @@ impl ConnectionState {
     pub(crate) fn new(outgoing: OutgoingSide, segments: SegmentMaps) -> Self {
         let now = Instant::now();
         Self {
-            pid: std::process::id(),
+            process: ProcessMark::here(),
             outgoing,
             outbox: Outbox::new(),
             mail: RequestTable::default(),
@@ -140,7 +141,7 @@ impl ConnectionState {
 
     /// Fails in a forked child, which must neither send nor read on its parent's connection.
     pub(crate) fn stay_in_process(&mut self) -> Result<()> {
-        if self.pid != std::process::id() {
+        if !self.process.is_here() {
             self.end(forked());
             return Err(forked());
         }

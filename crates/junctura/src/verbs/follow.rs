@@ -562,10 +562,12 @@ impl Follow {
             return Ok(None);
         }
         #[cfg(feature = "async")]
-        match self.left_by_task(Some(Instant::now())) {
-            Err(error) if error.code() == Code::Timeout => return Ok(None),
-            Ok(None) => {}
-            left => return left,
+        if self.is_left_by_task() {
+            match self.left_by_task(Some(Instant::now())) {
+                Err(error) if error.code() == Code::Timeout => return Ok(None),
+                Ok(None) => {}
+                left => return left,
+            }
         }
         if self.replay.is_some() {
             return self.try_next_behind();
