@@ -488,6 +488,18 @@ impl Object {
 
     /// As [`Object::release_mapped`], but the server is notified as by a drop: together with other releases while its
     /// reader has more objects available. Does not block.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// let mut object = pool.demand("name=a", None)?;
+    /// object.release_mapped_with_others();
+    /// assert_eq!(object.payload(), b"payload");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn release_mapped_with_others(&mut self) {
         self.release_keeping_memory(self.has_more_at_hand());
     }
