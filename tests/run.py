@@ -63,7 +63,7 @@ OWN_END = re.compile(r"^[\w-]+: \d+ passed, \d+ failed$")
 # A crate that cargo compiles; one of ours has its folder behind it.
 COMPILED = re.compile(r"^ *(Compiling|Checking) \S+ v\S+(?P<ours> \(/.*\))?$")
 PROGRESS = re.compile(r"^ *(Compiling|Checking|Documenting|Downloaded|Downloading|Fresh|Blocking|Updating|Locking) ")
-# By the process group of each suite that runs.
+# The outcome of each suite that runs, by its process group.
 RUNNING: dict[int, Outcome] = {}
 # Held while a suite begins.
 BEGINNING = threading.Lock()
@@ -353,6 +353,7 @@ def main() -> int:
         return 0 if report(Schedule(suites).run_all()) else 1
     except KeyboardInterrupt:
         # At once: threads of suites that were ended still write.
+        sys.stdout.flush()
         os._exit(130)
 
 

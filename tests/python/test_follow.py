@@ -149,6 +149,23 @@ def test_the_window_bounds_what_is_held(pool: junctura.Pool) -> None:
         assert [obj["name"] for obj in held] == ["001", "002", "003", "004"]
 
 
+@pytest.mark.parametrize("is_viewed", [False, True])
+def test_what_an_ended_follow_has_delivered_is_released_at_once(pool: junctura.Pool, is_viewed: bool) -> None:
+    for name in "abcdef":
+        pool.offer(name.encode(), name=name, retention=junctura.Released(1))
+    views = []
+    with junctura.Pool(pool.url) as other, other.subscribe(kinds=["expired"]) as events:
+        follow = pool.follow(window=6)
+        held = [next(follow) for _ in range(3)]
+        # Those that have arrived and were not received are given back.
+        follow.close()
+        for obj in held:
+            with obj:
+                views += [memoryview(obj)] if is_viewed else []
+        assert [next(events).object["name"] for _ in range(3)] == ["a", "b", "c"]
+    assert [view.tobytes() for view in views] == ([b"a", b"b", b"c"] if is_viewed else [])
+
+
 def test_a_full_window_warns_before_it_waits(pool: junctura.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(pool, *"abc")
     messages: list[str] = []

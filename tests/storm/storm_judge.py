@@ -6,7 +6,8 @@ process that was killed has no `end` line, and its last line may be torn. From t
 - nothing is delivered that nobody offered, and what is delivered has the bytes that were offered;
 - what was acknowledged is received by those in no group, and completed once in each group;
 - within a group, what is given to a second member is marked as redelivered;
-- in one session, nobody is given a version twice, unless it is marked.
+- in one session, nobody is given a version twice, unless it is marked;
+- a gap has only what its reader, or the killed one that it replaces, has had before.
 
 An offer that was under way when its producer died may have taken effect or not; if one reader has seen it, all must. A
 release that was under way when its member died may have been taken or not.
@@ -151,8 +152,8 @@ class Judge:
         for readers in [alone] if self.is_shared and alone else [[reader] for reader in alone]:
             received = {version for reader in readers for _, version, _ in reader.got}
             self.missing(", ".join(reader.name for reader in readers), received)
-            # One that replaces another may hear that what that one completed is going.
-            completed = {version for reader in readers for version in reader.releasing}
+            # One that replaces a killed one may hear that what that one completed is going.
+            completed = {version for reader in readers if not reader.ended for version in reader.releasing}
             self.gaps(readers, completed if self.is_shared else set())
         for group, members in groups.items():
             self.group(str(group), members)

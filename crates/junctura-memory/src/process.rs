@@ -1,7 +1,7 @@
 //! Whether this process is the one that made something, or its forked child.
 //!
-//! A child inherits connections that it must not use. To ask the system for the number of the process takes longer than
-//! some requests do, so a page is kept that is empty in each forked child (`MADV_WIPEONFORK`, see `madvise(2)`).
+//! A child inherits connections that it must not use. Each request looks, and `getpid` is a system call. So a page is kept
+//! that is empty in each forked child (`MADV_WIPEONFORK`, see `madvise(2)`).
 
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::classes::PAGE_BYTES;
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
 const NO_PAGE: *mut AtomicU64 = without_provenance_mut(1);
 
-/// The last number that a process of this family got before it was forked from here.
+/// The last number that this process or an ancestor has taken.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// The process in which it was made.
+/// Identifies the process that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessMark(u64);
 
@@ -72,13 +72,11 @@ fn map_page() -> Option<*mut AtomicU64> {
     let page = unsafe { rustix::mm::mmap_anonymous(null_mut(), length, protection, MapFlags::PRIVATE) }.ok()?;
     let page: *mut AtomicU64 = page.cast();
     // SAFETY: the range is the whole map of this call, which nothing else refers to yet.
-    match unsafe { rustix::mm::madvise(page.cast(), length, Advice::LinuxWipeOnFork) } {
-        Ok(()) => Some(page),
-        Err(_) => {
-            unmap_page(page);
-            None
-        }
+    let wiped = unsafe { rustix::mm::madvise(page.cast(), length, Advice::LinuxWipeOnFork) };
+    if wiped.is_err() {
+        unmap_page(page);
     }
+    wiped.ok().map(|()| page)
 }
 
 /// Unmaps a page that no other thread has seen.

@@ -136,7 +136,7 @@ pub(crate) struct ObjectOrigin {
     pub(crate) connection: Arc<PoolConnection>,
     pub(crate) follow: Option<FollowSnapshot>,
     /// Number of messages that are ready for the follow's reader.
-    pub(crate) at_hand: AtomicUsize,
+    at_hand: Arc<AtomicUsize>,
     /// The follow's conversation.
     conversation: u64,
     /// Number of objects of the pool that are held.
@@ -146,14 +146,25 @@ pub(crate) struct ObjectOrigin {
 }
 
 impl ObjectOrigin {
-    pub(crate) fn new(connection: &Arc<PoolConnection>, conversation: u64, follow: Option<FollowSnapshot>) -> Self {
+    /// The source of the objects of a demand.
+    pub(crate) fn of_demand(connection: &Arc<PoolConnection>) -> Self {
         Self {
             connection: Arc::clone(connection),
-            follow,
-            at_hand: AtomicUsize::new(0),
-            conversation,
+            follow: None,
+            at_hand: Arc::default(),
+            conversation: 0,
             held: AtomicUsize::new(0),
             asks_when_released: AtomicBool::new(false),
+        }
+    }
+
+    /// The source of the objects of a follow, which are taken from this stream.
+    pub(crate) fn of_follow(connection: &Arc<PoolConnection>, stream: &ServerStream, follow: FollowSnapshot) -> Self {
+        Self {
+            follow: Some(follow),
+            at_hand: stream.at_hand(),
+            conversation: stream.number(),
+            ..Self::of_demand(connection)
         }
     }
 
@@ -554,7 +565,7 @@ impl Object {
         self.release()
     }
 
-    /// Whether its reader has more objects available, and will return soon.
+    /// Whether its reader has more objects available.
     fn has_more_at_hand(&self) -> bool {
         self.origin.at_hand.load(Ordering::Relaxed) > 0
     }

@@ -437,7 +437,7 @@ impl PyReceived {
         if let PayloadState::Held(held) = &mut *self.lock()
             && held.stage == HoldStage::Unreleased
         {
-            held.object.release_mapped_with_others();
+            held.object.release_mapped();
             held.counted = None;
             held.stage = HoldStage::Completed;
         }

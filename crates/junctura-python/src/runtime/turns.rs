@@ -16,7 +16,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(crate) struct ThreadTurns {
     is_taken: AtomicBool,
-    /// Threads that wait, at most: without any, the end of a turn needs no lock.
+    /// At least the number of threads that wait. At zero, the end of a turn needs no lock.
     waiting: AtomicUsize,
     lock: Mutex<()>,
     came_free: Condvar,
@@ -68,7 +68,7 @@ impl Drop for ThreadTurn<'_> {
     fn drop(&mut self) {
         self.0.is_taken.store(false, Ordering::SeqCst);
         if self.0.waiting.load(Ordering::SeqCst) > 0 {
-            // A thread that has looked waits before it can be locked here.
+            // A thread that has found the turn taken holds this lock until it waits: so the notification reaches it.
             drop(self.0.lock());
             self.0.came_free.notify_one();
         }

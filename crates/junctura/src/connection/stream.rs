@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use junctura_model::{Code, Result};
@@ -22,6 +23,8 @@ pub(crate) struct ServerStream {
     connection: Arc<PoolConnection>,
     number: u64,
     batch: VecDeque<ServerMessage>,
+    /// The number of messages in `batch`, for objects that were taken from it.
+    at_hand: Arc<AtomicUsize>,
     over: bool,
     has_failed: bool,
 }
@@ -33,6 +36,7 @@ impl ServerStream {
             connection: Arc::clone(connection),
             number,
             batch: VecDeque::new(),
+            at_hand: Arc::default(),
             over: false,
             has_failed: false,
         }
@@ -43,9 +47,9 @@ impl ServerStream {
         self.number
     }
 
-    /// Returns the number of messages available.
-    pub(crate) fn at_hand(&self) -> usize {
-        self.batch.len()
+    /// Returns the number of messages available when the last one was taken; 0 when it has ended.
+    pub(crate) fn at_hand(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.at_hand)
     }
 
     /// Returns a wait source for callers that also wait for other events.
@@ -103,6 +107,8 @@ impl ServerStream {
         if self.batch.is_empty() && !self.over {
             let mut state = self.connection.lock()?;
             if !state.take_letters(self.number, &mut self.batch) {
+                // The server may wait for releases that were delayed.
+                state.send()?;
                 state.stay_in_process()?;
                 state.alive()?;
             }
@@ -156,6 +162,7 @@ impl ServerStream {
 
     fn pop(&mut self) -> Option<ServerMessage> {
         let letter = self.batch.pop_front()?;
+        self.at_hand.store(self.batch.len(), Ordering::Relaxed);
         match letter {
             ServerMessage::Ended(_)
             | ServerMessage::Failed(_)
@@ -200,6 +207,7 @@ impl ServerStream {
     /// As [`Self::stop`], without waiting: the result receives the server's last message.
     pub(crate) fn begin_stop(&mut self) -> Result<Pending<()>> {
         let batch = std::mem::take(&mut self.batch);
+        self.at_hand.store(0, Ordering::Relaxed);
         let is_over = std::mem::replace(&mut self.over, true);
         let begun = if is_over {
             None

@@ -300,5 +300,5 @@ fn object(connection: &Arc<PoolConnection>, answer: ServerMessage) -> Result<Obj
 }
 
 pub(crate) fn origin(connection: &Arc<PoolConnection>) -> Arc<ObjectOrigin> {
-    Arc::new(ObjectOrigin::new(connection, 0, None))
+    Arc::new(ObjectOrigin::of_demand(connection))
 }

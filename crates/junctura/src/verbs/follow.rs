@@ -9,7 +9,6 @@ mod blocking_step;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use junctura_model::version::{Cursor, Version};
@@ -509,7 +508,7 @@ impl Follow {
             sequence: snapshot,
             order_by,
         };
-        let origin = Arc::new(ObjectOrigin::new(connection, stream.number(), Some(began)));
+        let origin = Arc::new(ObjectOrigin::of_follow(connection, &stream, began));
         Self {
             stream,
             origin,
@@ -721,7 +720,6 @@ impl Follow {
     }
 
     fn received(&mut self, arrived: ArrivedObject) -> (Object, Option<Error>) {
-        self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
         let (object, unread) = Object::received(&self.origin, arrived);
         if unread.is_none() {
             self.note(&object);

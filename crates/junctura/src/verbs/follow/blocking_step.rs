@@ -9,7 +9,6 @@
 
 use std::fmt;
 use std::mem;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -214,7 +213,6 @@ impl Follow {
         }
         match (self.stream.take()?, &self.replay) {
             (Some(ServerMessage::Delivered(arrived)), _) => {
-                self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
                 Ok(StepWork::Make(UnreadObject::new(&self.origin, arrived)))
             }
             (Some(ServerMessage::Gap(body)), Some(replay)) => {
