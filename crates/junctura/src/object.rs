@@ -18,6 +18,7 @@ use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, MAPPED, REDELIVERED, ReleasedHolding, STAGED, UNDONE};
 
 use crate::connection::in_flight::ServerMessage;
+use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
 
 /// Larger payloads, in bytes, take noticeable time to checksum.
