@@ -162,7 +162,8 @@ def test_what_an_ended_follow_has_delivered_is_released_at_once(pool: junctura.P
         for obj in held:
             with obj:
                 views += [memoryview(obj)] if is_viewed else []
-        assert [next(events).object["name"] for _ in range(3)] == ["a", "b", "c"]
+        expired = [next(events).object for _ in range(3)]
+        assert [obj and obj["name"] for obj in expired] == ["a", "b", "c"]
     assert [view.tobytes() for view in views] == ([b"a", b"b", b"c"] if is_viewed else [])
 
 
