@@ -385,6 +385,33 @@ def test_a_child_that_does_not_end_is_ended(empty: Path, monkeypatch: pytest.Mon
     assert list(empty.iterdir()) == []
 
 
+# In a process of its own, as MIR requires.
+MATRICES = """
+import sys
+from pathlib import Path
+
+import numpy as np
+from junctura.products._regrid.mir_program import read_matrix
+
+assert "scipy" not in sys.modules
+path = Path(sys.argv[1])
+from mir.weight_matrix import WeightMatrix
+from scipy.sparse import csr_array, random_array
+
+some = csr_array(random_array((70, 90), density=0.1, rng=np.random.default_rng(1)))
+for matrix in (some, csr_array(([0.25, 0.75], [1, 3], [0, 2, 2, 2]), shape=(3, 4)), csr_array((2, 5))):
+    WeightMatrix.from_csr(matrix).to_mat(path)
+    read, theirs = read_matrix(path), WeightMatrix.from_mat(path).to_csr()
+    for name, array in (("starts", theirs.indptr), ("columns", theirs.indices), ("weights", theirs.data)):
+        assert np.array_equal(read[name], array), name
+    assert tuple(read["shape"]) == matrix.shape
+"""
+
+
+def test_a_matrix_is_read_as_mir_reads_it(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", MATRICES, tmp_path / "weights.mat"], check=True)
+
+
 def test_what_mir_cannot_do_is_said_and_leaves_nothing(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(weight_matrices._METHODS, "linear", "nonsense")
     with pytest.raises(Unsupported, match=r"linear weights F8 -> 10/10: MIR ended with .*nonsense"):

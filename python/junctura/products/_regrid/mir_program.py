@@ -14,12 +14,45 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
-def weights(task: dict[str, Any], folder: Path) -> Any:
+def read_matrix(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Reads a sparse matrix of MIR: a stream of eckit with its sizes, the form of its numbers, and three arrays.
+
+    `mir.weight_matrix` reads it, too, but imports SciPy, which takes longer than to make most matrices.
+
+    Returns
+    -------
+    dict
+        `starts`, `columns` and `weights` of the compressed rows, and `shape`.
+
+    """
+    from eckit.stream import Stream
+
+    with path.open("rb") as file:
+        stream = Stream(file)
+        shape = stream.read_unsigned_long(), stream.read_unsigned_long()
+        count = stream.read_unsigned_long()
+        order = "<" if stream.read_int() else ">"
+        index_bytes, weight_bytes = stream.read_unsigned_long(), stream.read_unsigned_long()
+        stream.read_unsigned_long()  # bytes of a size
+        index, weight = np.dtype(f"{order}u{index_bytes}"), np.dtype(f"{order}f{weight_bytes}")
+        starts, columns, weights = (np.frombuffer(stream.read_large_blob(), kind) for kind in (index, index, weight))
+    if len(starts) != shape[0] + 1 or not len(columns) == len(weights) == count:
+        sys.exit("MIR wrote a matrix whose sizes contradict each other")
+    # Columns of a row stay in MIR's order: sums in another order would have other bits.
+    return {
+        "starts": starts.astype(np.int64),
+        "columns": columns.astype(np.uint32),
+        "weights": weights.astype(np.float64),
+        "shape": np.array(shape),
+    }
+
+
+def weights(task: dict[str, Any], folder: Path) -> dict[str, npt.NDArray[Any]]:
     """Returns the matrix of a task, as MIR writes it beside an interpolation of zeros."""
     import mir
-    from mir.weight_matrix import WeightMatrix
 
     path = folder / "weights.mat"
     job = mir.Job()
@@ -28,7 +61,7 @@ def weights(task: dict[str, Any], folder: Path) -> Any:
     job.execute(mir.GridSpecInput(json.dumps(task["source"])), mir.EmptyOutput())
     if not path.exists():
         sys.exit("MIR made no matrix")
-    return WeightMatrix.from_mat(path).to_csr()
+    return read_matrix(path)
 
 
 def main() -> int:
@@ -36,10 +69,8 @@ def main() -> int:
     target = Path(sys.argv[1])
     # Output of MIR is for debugging.
     os.dup2(2, 1)
-    matrix = weights(json.load(sys.stdin), target.parent)
-    # Columns of a row stay in MIR's order: sums in another order would have other bits.
-    parts = {"starts": matrix.indptr, "columns": matrix.indices, "weights": matrix.data}
-    np.savez(target, **parts, shape=np.array(matrix.shape))
+    parts: dict[str, Any] = weights(json.load(sys.stdin), target.parent)
+    np.savez(target, **parts)
     return 0
 
 
