@@ -176,28 +176,6 @@ def test_a_follow_and_its_ends() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("is_viewed", [False, True])
-def test_a_loop_whose_window_is_full_releases_before_it_waits(pool: junctura.Pool, is_viewed: bool) -> None:
-    def offer(name: str) -> None:
-        with junctura.Pool(pool.url) as other:
-            other.offer(name.encode(), name=name)
-
-    async def main() -> list[str]:
-        received, views = [], []
-        async with junctura.aio.Pool(pool) as ours, ours.follow(window=1) as follow:
-            async for obj in follow:
-                with obj:
-                    views += [memoryview(obj)] if is_viewed else []
-                    received.append(obj["name"])
-                if len(received) == 5:
-                    return received
-                await asyncio.to_thread(offer, "abcde"[len(received)])
-        return received
-
-    offer("a")
-    assert asyncio.run(main()) == list("abcde")
-
-
 def test_events() -> None:
     async def main() -> None:
         async with a_pool() as pool, pool.subscribe(kinds=["offered", "withdrawn"]) as events:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import warnings
 from collections.abc import Callable
@@ -165,6 +166,28 @@ def test_what_an_ended_follow_has_delivered_is_released_at_once(pool: junctura.P
         expired = [next(events).object for _ in range(3)]
         assert [obj and obj["name"] for obj in expired] == ["a", "b", "c"]
     assert [view.tobytes() for view in views] == ([b"a", b"b", b"c"] if is_viewed else [])
+
+
+@pytest.mark.parametrize("is_viewed", [False, True])
+def test_an_asynchronous_loop_whose_window_is_full_releases_before_it_waits(pool: junctura.Pool, is_viewed: bool) -> None:
+    def offer(name: str) -> None:
+        with junctura.Pool(pool.url) as other:
+            other.offer(name.encode(), name=name)
+
+    async def main() -> list[str]:
+        received, views = [], []
+        async with junctura.aio.Pool(pool) as ours, ours.follow(window=1) as follow:
+            async for obj in follow:
+                with obj:
+                    views += [memoryview(obj)] if is_viewed else []
+                    received.append(obj["name"])
+                if len(received) == 5:
+                    return received
+                await asyncio.to_thread(offer, "abcde"[len(received)])
+        return received
+
+    offer("a")
+    assert asyncio.run(main()) == list("abcde")
 
 
 def test_a_full_window_warns_before_it_waits(pool: junctura.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
