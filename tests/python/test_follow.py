@@ -169,7 +169,7 @@ def test_what_an_ended_follow_has_delivered_is_released_at_once(pool: junctura.P
 
 
 @pytest.mark.parametrize("is_viewed", [False, True])
-def test_an_asynchronous_loop_whose_window_is_full_releases_before_it_waits(pool: junctura.Pool, is_viewed: bool) -> None:
+def test_a_task_whose_window_is_full_releases_before_it_waits(pool: junctura.Pool, is_viewed: bool) -> None:
     def offer(name: str) -> None:
         with junctura.Pool(pool.url) as other:
             other.offer(name.encode(), name=name)
