@@ -250,6 +250,29 @@ def test_what_is_stored_once_and_in_no_variable_of_a_loop_is_held(
         assert owed(pool) == 3
 
 
+@pytest.mark.parametrize("stored_first", [True, False], ids=["newest is released", "gap is newest"])
+def test_what_is_stored_is_held_while_the_variable_refers_to_another_item(
+    pool: junctura.Pool, stored_first: bool
+) -> None:
+    """Only the newest object may have one more reference: that of the variable."""
+    first, second, third = names(pool, 3)
+    to_store = first if stored_first else second
+    stored = []
+    with pool.follow("", window=2, until_live=True, gaps="yield") as follow:
+        pool.withdraw(name=third)
+        gaps = 0
+        for item in follow:
+            if isinstance(item, junctura.Gap):
+                gaps += 1
+            elif item["name"] == to_store:
+                stored.append(item)
+            else:
+                item.release()
+        assert gaps == 1
+        assert [obj.released for obj in stored] == [False]
+        assert follow.held == 1
+
+
 def test_a_loop_that_waits_releases_nothing_of_another_loop(pool: junctura.Pool) -> None:
     """Two threads loop over one follow: one works on its object while the other one waits."""
     pool.follow("", group="workers").close()

@@ -7,6 +7,7 @@ pub(crate) mod exchange;
 pub(crate) mod given;
 pub(crate) mod keywords;
 pub(crate) mod options;
+pub(crate) mod payload_form;
 pub(crate) mod target;
 pub(crate) mod usage;
 pub(crate) mod values;

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyWeakrefReference};
 use crate::conversion::buffer::{BufferStart, ViewCount};
 use crate::conversion::data::{ArrayForm, PreparedData, arrays};
 use crate::conversion::options::offer_options;
+use crate::conversion::payload_form::view_as;
 use crate::handles::bundle::current;
 use crate::model::version::PyVersion;
 use crate::runtime::error::{closed, invalid};
@@ -136,10 +137,9 @@ impl PyAllocation {
 
     /// Returns an array that is not tracked here, so that nothing is offered while it is in use.
     pub(crate) fn seen<'py>(&self, this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let arrays = arrays(this.py())?;
         match &self.form {
-            Some(form) => arrays.call_method1("view", (this, &*form.dtype, &form.shape)),
-            None => arrays.call_method1("view", (this, None::<&str>, None::<usize>)),
+            Some(form) => view_as(this, form),
+            None => arrays(this.py())?.call_method1("view", (this, None::<&str>, None::<usize>)),
         }
     }
 
@@ -214,12 +214,10 @@ impl PyAllocation {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
-        let form = this.form.as_ref().filter(|_| dtype.is_none());
-        let array = match (form, shape) {
-            (_, None) if dtype.is_none() => this.seen(slf)?,
-            (Some(form), None) => arrays(py)?.call_method1("view", (slf, &*form.dtype, &form.shape))?,
-            (Some(form), Some(shape)) => arrays(py)?.call_method1("view", (slf, &*form.dtype, shape))?,
-            (None, _) => arrays(py)?.call_method1("view", (slf, dtype, shape))?,
+        let array = match (dtype, &this.form, shape) {
+            (None, _, None) => this.seen(slf)?,
+            (None, Some(form), Some(shape)) => arrays(py)?.call_method1("view", (slf, &*form.dtype, shape))?,
+            _ => arrays(py)?.call_method1("view", (slf, dtype, shape))?,
         };
         let mut inner = this.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.arrays.push(PyWeakrefReference::new(&array)?.unbind());

@@ -448,7 +448,7 @@ impl PyFollowLoop {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let item = self.follow.get().advance(py, None, Some(&self.looped))?;
         if let Some(item) = &item {
-            self.looped.note(item.bind(py))?;
+            self.looped.note(item.bind(py));
         }
         Ok(item)
     }

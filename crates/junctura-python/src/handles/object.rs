@@ -1,15 +1,17 @@
 //! Objects that a consumer has received.
 
 use std::ffi::c_int;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::PyDict;
 
 use crate::conversion::buffer::ViewCount;
 use crate::conversion::data::arrays;
+use crate::conversion::payload_form::PayloadForm;
 use crate::conversion::values;
 use crate::model::schema::PySchema;
 use crate::model::version::PyVersion;
@@ -47,6 +49,7 @@ enum PayloadState {
 struct HeldPayload {
     object: junctura::Object,
     counted: Option<HoldCount>,
+    looped: Option<LoopEntry>,
     stage: HoldStage,
 }
 
@@ -97,6 +100,7 @@ impl PyReceived {
         let held = HeldPayload {
             object,
             counted: holdings.map(FollowHoldings::add),
+            looped: None,
             stage: HoldStage::Unreleased,
         };
         Self {
@@ -286,7 +290,7 @@ impl PyReceived {
         let form = slf.get().look(slf.py(), |object| {
             refuse_pieces(slf.py(), object)?;
             Ok(PayloadForm::of(object.schema(), object.payload(), |name| {
-                object.get(name).map(str::to_owned)
+                object.get(name)
             }))
         })?;
         form.view(slf, shape)
@@ -417,10 +421,10 @@ impl PyReceived {
                     held.object.release_mapped();
                 }
             }
-            held.counted = None;
-            held.stage = HoldStage::Viewed;
+            held.leave_counts(HoldStage::Viewed);
             return None;
         }
+        held.looped = None;
         match std::mem::replace(&mut *inner, PayloadState::Released) {
             PayloadState::Held(held) => Some(held),
             PayloadState::Released => None,
@@ -438,18 +442,98 @@ impl PyReceived {
             && held.stage == HoldStage::Unreleased
         {
             held.object.release_mapped();
-            held.counted = None;
-            held.stage = HoldStage::Completed;
+            held.leave_counts(HoldStage::Completed);
         }
+    }
+}
+
+impl HeldPayload {
+    /// It is released: neither its follow nor its loop counts it any more.
+    fn leave_counts(&mut self, stage: HoldStage) {
+        self.counted = None;
+        self.looped = None;
+        self.stage = stage;
     }
 }
 
 /// The objects that one loop over a follow has received, as far as they are not released.
 #[pyclass(module = "junctura._native", name = "_LoopedObjects", frozen)]
 pub(crate) struct LoopedObjects {
-    objects: Mutex<Vec<Py<PyWeakrefReference>>>,
+    listed: Arc<Mutex<LoopList>>,
     /// Whether the loop has a variable that only the loop sets: then one reference to the newest object is the variable's.
     has_variable: bool,
+}
+
+/// A list that objects leave by themselves when they are released or deallocated.
+#[derive(Default)]
+struct LoopList {
+    objects: Vec<Option<ListedObject>>,
+    free: Vec<usize>,
+    newest: Option<usize>,
+}
+
+/// A pointer to a `PyReceived` of Python, without a reference to it.
+#[derive(Clone, Copy)]
+struct ListedObject(NonNull<ffi::PyObject>);
+
+// SAFETY: the pointer is followed only by a thread that is attached to Python (`LoopList::held`).
+#[allow(unsafe_code)]
+unsafe impl Send for ListedObject {}
+
+/// The place of an object in the list of its loop, which it leaves when this is dropped.
+struct LoopEntry {
+    listed: Arc<Mutex<LoopList>>,
+    index: usize,
+}
+
+impl Drop for LoopEntry {
+    fn drop(&mut self) {
+        lock(&self.listed).remove(self.index);
+    }
+}
+
+impl LoopList {
+    fn add(&mut self, object: ListedObject) -> usize {
+        let index = self.free.pop().unwrap_or(self.objects.len());
+        if index == self.objects.len() {
+            self.objects.push(None);
+        }
+        self.objects[index] = Some(object);
+        self.newest = Some(index);
+        index
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.objects[index] = None;
+        self.free.push(index);
+        if self.newest == Some(index) {
+            self.newest = None;
+        }
+    }
+
+    /// The objects, each with whether it is the newest that the loop has received.
+    #[allow(unsafe_code)]
+    fn held<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyReceived>, bool)> {
+        let listed = self.objects.iter().enumerate();
+        listed
+            .filter_map(|(index, object)| {
+                let pointer = (*object)?.0.as_ptr();
+                // SAFETY: an object leaves the list before its memory is freed: its payload has its `LoopEntry`. One that
+                // has no reference is being deallocated, and gets none again. `py`: no other thread of Python runs.
+                let object = unsafe {
+                    if ffi::Py_REFCNT(pointer) == 0 {
+                        return None;
+                    }
+                    Bound::from_borrowed_ptr(py, pointer).cast_into_unchecked::<PyReceived>()
+                };
+                Some((object, self.newest == Some(index)))
+            })
+            .collect()
+    }
+}
+
+fn lock(listed: &Mutex<LoopList>) -> MutexGuard<'_, LoopList> {
+    listed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymethods]
@@ -457,129 +541,47 @@ impl LoopedObjects {
     #[new]
     pub(crate) fn new(has_variable: bool) -> LoopedObjects {
         LoopedObjects {
-            objects: Mutex::default(),
+            listed: Arc::default(),
             has_variable,
         }
     }
 
     /// The loop has received an item.
-    pub(crate) fn note(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn note(&self, item: &Bound<'_, PyAny>) {
         let Ok(object) = item.cast::<PyReceived>() else {
-            return Ok(());
+            lock(&self.listed).newest = None;
+            return;
         };
-        let weak = PyWeakrefReference::new(object)?.unbind();
-        if self.is_full() {
-            self.revise(|objects| {
-                // Most were released since.
-                objects.retain(|weak| upgrade(item.py(), weak).is_some());
+        let Some(pointer) = NonNull::new(object.as_ptr()) else {
+            return;
+        };
+        if let PayloadState::Held(held) = &mut *object.get().lock()
+            && held.stage == HoldStage::Unreleased
+            && held.looped.is_none()
+        {
+            let index = lock(&self.listed).add(ListedObject(pointer));
+            held.looped = Some(LoopEntry {
+                listed: Arc::clone(&self.listed),
+                index,
             });
         }
-        self.lock().push(weak);
-        Ok(())
     }
 
     /// The loop waits for its next object: releases the objects to which only the loop variable and arrays still refer. Objects
     /// that the program has stored elsewhere stay held.
     pub(crate) fn complete(&self, py: Python<'_>) {
-        self.revise(|objects| {
-            // The loop variable refers to the newest.
-            let mut in_loop = isize::from(self.has_variable);
-            for weak in objects.iter().rev() {
-                let Some(object) = upgrade(py, weak) else { continue };
-                // SAFETY: `object` is a live object of Python's.
-                #[allow(unsafe_code)]
-                let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
-                // One reference is here.
-                if references - 1 - object.get().views() <= in_loop {
-                    object.get().complete();
-                }
-                in_loop = 0;
+        // The list is not locked while objects leave it.
+        let held = lock(&self.listed).held(py);
+        for (object, is_newest) in held {
+            // SAFETY: `object` is a live object of Python's.
+            #[allow(unsafe_code)]
+            let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+            // One reference is here.
+            let elsewhere = references - 1 - object.get().views();
+            if elsewhere <= isize::from(self.has_variable && is_newest) {
+                object.get().complete();
             }
-            objects.retain(|weak| upgrade(py, weak).is_some());
-        });
-    }
-}
-
-impl LoopedObjects {
-    fn is_full(&self) -> bool {
-        let objects = self.lock();
-        objects.len() == objects.capacity()
-    }
-
-    /// Changes the list without the lock: the end of an object may run other threads of Python.
-    fn revise(&self, change: impl FnOnce(&mut Vec<Py<PyWeakrefReference>>)) {
-        let mut objects = std::mem::take(&mut *self.lock());
-        change(&mut objects);
-        let mut added = self.lock();
-        objects.append(&mut added);
-        *added = objects;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Py<PyWeakrefReference>>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An object that is not released.
-fn upgrade<'py>(py: Python<'py>, weak: &Py<PyWeakrefReference>) -> Option<Bound<'py, PyReceived>> {
-    let object = weak.bind(py).upgrade_as::<PyReceived>().ok().flatten()?;
-    (!object.get().released()).then_some(object)
-}
-
-/// The form of a payload, according to its attributes.
-pub(crate) struct PayloadForm {
-    dtype: Option<String>,
-    /// Extents with `/` between them.
-    shape: Option<String>,
-    /// The name of a schema that cannot describe the form.
-    silent: Option<String>,
-    may_have_labels: bool,
-}
-
-/// The end of a payload with labels (docs/formats/labels.md).
-const LABELS_MAGIC: &[u8] = b"junctura-labels1";
-
-impl PayloadForm {
-    pub(crate) fn of(schema: &junctura::Schema, payload: &[u8], get: impl Fn(&str) -> Option<String>) -> Self {
-        let is_said = schema.is_open() || schema.find("dtype").is_some();
-        Self {
-            dtype: get("dtype"),
-            shape: get("shape"),
-            silent: (!is_said).then(|| schema.name().to_owned()),
-            may_have_labels: payload.ends_with(LABELS_MAGIC),
         }
-    }
-
-    /// Returns the extents of the shape, if each is a number and nothing but a view remains to be made.
-    fn plain_extents(&self) -> Option<Vec<usize>> {
-        if self.may_have_labels || self.silent.is_some() {
-            return None;
-        }
-        let extents = self.shape.as_deref()?.split('/').filter(|extent| !extent.is_empty());
-        extents
-            .map(|extent| {
-                extent
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit())
-                    .then(|| extent.parse().ok())?
-            })
-            .collect()
-    }
-
-    /// Returns the bytes of a buffer as their array, or in another shape.
-    pub(crate) fn view<'py>(
-        self,
-        buffer: &Bound<'py, PyAny>,
-        shape: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if shape.is_none()
-            && let Some(extents) = self.plain_extents()
-        {
-            let extents = PyTuple::new(buffer.py(), extents)?;
-            return arrays(buffer.py())?.call_method1("view", (buffer, self.dtype, extents));
-        }
-        let own = (buffer, self.dtype, self.shape, self.silent, shape);
-        arrays(buffer.py())?.call_method1("own", own)
     }
 }
 

@@ -50,8 +50,7 @@ impl EndingCall {
     /// Begins a call from a thread that does not hold the interpreter, and must not ask for it at the end of the program: `None`
     /// then, unless this thread is the one that ends it.
     pub(crate) fn begin_unattached() -> Option<Self> {
-        let outer = OWN.get();
-        OWN.set(outer + 1);
+        let outer = OWN.with(|own| own.replace(own.get() + 1));
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
         let call = Self(());
         let ends_here = || WAITS.get().is_some_and(|waits| waits.id() == thread::current().id());
@@ -61,7 +60,7 @@ impl EndingCall {
 
 impl Drop for EndingCall {
     fn drop(&mut self) {
-        OWN.set(OWN.get() - 1);
+        OWN.with(|own| own.set(own.get() - 1));
         UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
         if is_ending()
             && let Some(waits) = WAITS.get()

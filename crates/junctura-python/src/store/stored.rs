@@ -11,8 +11,9 @@ use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 use super::payloads::LARGE_BYTES;
 use super::{PyListing, PyPayload};
 use crate::conversion::data::arrays;
+use crate::conversion::payload_form::PayloadForm;
 use crate::conversion::values;
-use crate::handles::object::{PayloadForm, no_attribute};
+use crate::handles::object::no_attribute;
 use crate::model::schema::PySchema;
 use crate::model::version::PyVersion;
 use crate::runtime::error::OrRaise;
@@ -282,7 +283,7 @@ impl PyStored {
             return arrays(py)?.call_method1("seen", (payload, dtype, shape));
         }
         let bytes = payload.get().bytes();
-        let form = PayloadForm::of(object.schema(), bytes, |name| object.get(name).map(str::to_owned));
+        let form = PayloadForm::of(object.schema(), bytes, |name| object.get(name));
         form.view(&payload, shape)
     }
 
