@@ -43,6 +43,7 @@ pub use ring::HostileWriter;
 pub use ring::{ConnectionRings, Parts, RING_BYTES, ReceivedRings};
 pub use text::{TEXT_BYTES_MAX, near_file, read_bytes, read_text, read_text_of};
 pub use unix::UnixCarrier;
+pub use waiting::patience::LookPatience;
 pub use waiting::poll::{PollInterest, PollResult, wait};
 pub use waiting::timer::WakeTimer;
 pub use waiting::watch::ConnectionWatch;

@@ -378,7 +378,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets how long the embedded server busy-polls before it sleeps, where that pays. Default: 20 µs. A longer time
+    /// Sets how long the embedded server busy-polls before it sleeps, where that pays. Default: 50 µs. A longer time
     /// reduces latency and keeps a core busy for longer.
     ///
     /// Requires the feature `embedded`.

@@ -110,7 +110,7 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     announce: bool,
     /// Poll for work this long before sleeping, if that pays: lower latency for more processor time
-    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20us")]
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "50us")]
     spin: Duration,
     /// After SIGTERM or Ctrl-C: maximum wait for readers that are owed objects
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "8s")]

@@ -84,8 +84,8 @@ pub struct ServerOptions {
 impl ServerOptions {
     /// Some hundred requests of the usual kind.
     pub const TURN: Duration = Duration::from_millis(1);
-    /// About what it takes to sleep and be woken.
-    pub const SPIN: Duration = Duration::from_micros(20);
+    /// About what it takes a client to be woken on a core that sleeps, and to send the next request.
+    pub const SPIN: Duration = Duration::from_micros(50);
     /// Shorter than what service managers and batch systems wait between asking and killing.
     pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 }

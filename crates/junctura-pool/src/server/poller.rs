@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use junctura_model::Result;
-use junctura_transport::WakeTimer;
+use junctura_transport::{LookPatience, WakeTimer};
 use rustix::event::{Timespec, epoll};
 
 use super::io;
@@ -106,35 +106,7 @@ impl WakeupSource {
 pub(super) struct EventPoller {
     epoll: OwnedFd,
     alarm: WakeTimer,
-    patience: PollPatience,
-}
-
-/// Whether it pays to look for work before sleeping. Where clients answer at once it does; where they have no core to answer
-/// on, looking only keeps theirs busy.
-struct PollPatience {
-    /// The part of the last looks that found work, in 256ths.
-    found: u32,
-    waits: u32,
-}
-
-impl PollPatience {
-    /// Spinning continues while it finds work at least one time in so many.
-    const ONE_IN: u32 = 4;
-    /// Else one wait in so many begins with a look.
-    const SELDOM: u32 = 64;
-
-    fn new() -> Self {
-        Self { found: 256, waits: 0 }
-    }
-
-    fn has_some(&mut self) -> bool {
-        self.waits = self.waits.wrapping_add(1);
-        self.found * Self::ONE_IN >= 256 || self.waits.is_multiple_of(Self::SELDOM)
-    }
-
-    fn looked(&mut self, found: bool) {
-        self.found = (self.found * 7 + if found { 256 } else { 0 }) / 8;
-    }
+    patience: LookPatience,
 }
 
 impl EventPoller {
@@ -143,7 +115,7 @@ impl EventPoller {
         let poller = Self {
             epoll,
             alarm: WakeTimer::new()?,
-            patience: PollPatience::new(),
+            patience: LookPatience::default(),
         };
         poller.add(poller.alarm.as_fd(), WakeupSource::Alarm)?;
         Ok(poller)
@@ -174,7 +146,7 @@ impl EventPoller {
 
     /// Looks what is ready, without waiting.
     pub(super) fn look(&self, ready: &mut Vec<WakeupSource>) -> Result<()> {
-        self.wait_once(ready, Some(&Timespec::default()))
+        wait_once(&self.epoll, ready, Some(&Timespec::default()))
     }
 
     /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`, if that has
@@ -188,70 +160,37 @@ impl EventPoller {
         if let Some(deadline) = deadline {
             self.alarm.set(deadline)?;
         }
-        if !spin.is_zero() && self.patience.has_some() {
-            self.look_for(ready, spin)?;
-            self.patience.looked(!ready.is_empty());
-            if !ready.is_empty() {
-                return Ok(false);
-            }
+        let Self { epoll, patience, .. } = self;
+        let look = || wait_once(epoll, ready, Some(&Timespec::default())).map(|()| !ready.is_empty());
+        if patience.look_for(spin, look)? {
+            return Ok(false);
         }
-        self.wait_once(ready, None).map(|()| true)
-    }
-
-    fn look_for(&self, ready: &mut Vec<WakeupSource>, time: Duration) -> Result<()> {
-        let began = Instant::now();
-        while ready.is_empty() && began.elapsed() < time {
-            self.look(ready)?;
-            std::hint::spin_loop();
-        }
-        Ok(())
+        wait_once(epoll, ready, None).map(|()| true)
     }
 
     /// Resets the alarm after it has fired.
     pub(super) fn answer_alarm(&mut self) {
         self.alarm.answer();
     }
+}
 
-    fn wait_once(&self, ready: &mut Vec<WakeupSource>, timeout: Option<&Timespec>) -> Result<()> {
-        let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
-        match epoll::wait(&self.epoll, &mut buffer, timeout) {
-            Ok((events, _)) => {
-                ready.extend(
-                    events
-                        .iter()
-                        .filter_map(|event| WakeupSource::from_event(event.data.u64(), event.flags)),
-                );
-                Ok(())
-            }
-            Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(io("epoll", errno)),
+fn wait_once(epoll: &OwnedFd, ready: &mut Vec<WakeupSource>, timeout: Option<&Timespec>) -> Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
+    match epoll::wait(epoll, &mut buffer, timeout) {
+        Ok((events, _)) => {
+            ready.extend(
+                events
+                    .iter()
+                    .filter_map(|event| WakeupSource::from_event(event.data.u64(), event.flags)),
+            );
+            Ok(())
         }
+        Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(io("epoll", errno)),
     }
 }
 
 pub(super) fn eventfd() -> Result<OwnedFd> {
     let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
     rustix::event::eventfd(0, flags).map_err(|errno| io("eventfd", errno))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn looking_ends_where_it_finds_nothing_and_begins_again_where_it_does() {
-        let mut patience = PollPatience::new();
-        let mut looks = |found: bool| {
-            let mut count = 0;
-            for _ in 0..10 * PollPatience::SELDOM {
-                if patience.has_some() {
-                    patience.looked(found);
-                    count += 1;
-                }
-            }
-            count
-        };
-        assert!(looks(false) < 32);
-        assert!(looks(true) > 8 * PollPatience::SELDOM);
-    }
 }
