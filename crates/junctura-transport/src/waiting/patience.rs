@@ -9,8 +9,8 @@ const LOOK_MAX: Duration = Duration::from_micros(5);
 
 /// Whether it pays to look before sleeping, by what the last looks found.
 ///
-/// Where the other side answers at once it does: both are spared a wake-up. Where that side has no core to answer on, looking only keeps
-/// its core busy: what is found after another thread had the core does not count.
+/// Where the other side answers at once it does: both are spared a wake-up. Where that side has no core to answer on, looking keeps its
+/// core busy: so the core is offered to other threads between two looks, and what is found after one had it does not count.
 #[derive(Debug)]
 pub struct LookPatience {
     /// The part of the last looks that found something in time, in 256ths.
@@ -42,7 +42,8 @@ impl LookPatience {
         let (mut now, mut found, mut kept_core) = (began, false, true);
         while !found && now - began < time {
             found = look()?;
-            std::hint::spin_loop();
+            // To a thread that waits for this core, as one that was just woken.
+            std::thread::yield_now();
             let before = std::mem::replace(&mut now, Instant::now());
             kept_core &= now - before < LOOK_MAX;
         }
