@@ -412,6 +412,23 @@ def test_a_matrix_is_read_as_mir_reads_it(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", MATRICES, tmp_path / "weights.mat"], check=True)
 
 
+# Its import takes longer than to make most matrices.
+WITHOUT_SCIPY = """
+import sys
+
+from junctura.products._regrid.interpolate import prepare
+
+prepare("F8", "10/10")
+assert "scipy" not in sys.modules
+"""
+
+
+def test_weights_of_mir_are_made_without_scipy(tmp_path: Path) -> None:
+    environment = {**os.environ, "JUNCTURA_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", WITHOUT_SCIPY], check=True, env=environment)
+    assert list(tmp_path.rglob("*.npz"))
+
+
 def test_what_mir_cannot_do_is_said_and_leaves_nothing(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(weight_matrices._METHODS, "linear", "nonsense")
     with pytest.raises(Unsupported, match=r"linear weights F8 -> 10/10: MIR ended with .*nonsense"):

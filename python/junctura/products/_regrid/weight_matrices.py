@@ -423,7 +423,6 @@ def _look_at(
 
 
 def _make(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path], None]) -> SparseMatrix:
-    needed("scipy.sparse", "products")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(path.with_name(f".{path.stem}.lock")):
