@@ -76,6 +76,16 @@ def test_arrays_stay_readable(pool: junctura.Pool, size: int) -> None:
     assert int(array.sum()) >= 0
 
 
+def test_a_part_of_an_array_that_is_dropped_could_write(pool: junctura.Pool) -> None:
+    for name in "ab":  # The second time, the dtype is known.
+        memory = pool.allocate(shape=(8,), dtype="f4")
+        part = memory.array()[3:]
+        with pytest.raises(junctura.InvalidArgument, match="1 writable views"):
+            memory.offer(name=name)
+        del part
+        memory.offer(name=name)
+
+
 def test_not_offered_while_something_could_write(pool: junctura.Pool, size: int) -> None:
     memory = pool.allocate(size)
     view = memoryview(memory)

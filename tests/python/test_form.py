@@ -114,6 +114,14 @@ def test_a_shape_that_no_bytes_have_is_refused(pool: junctura.Pool, shape: list[
         pool.offer(bytes(8), name="a", dtype="<f8", shape=shape)
 
 
+def test_a_shape_without_that_of_the_elements_is_refused_each_time(pool: junctura.Pool) -> None:
+    pool.offer(bytes(24), name="a", dtype="(2,)f4", shape=[3])
+    for _ in range(2):  # The second time, an array of this dtype was made before.
+        with pytest.raises(junctura.InvalidArgument, match="cannot reshape"):
+            pool.demand(name="a").array()
+        assert pool.demand(name="a").array(shape=(3, 2)).shape == (3, 2)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_types_that_numpy_lacks_describe_integers_of_their_size(way: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match="no dtype"):

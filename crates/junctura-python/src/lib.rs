@@ -31,7 +31,7 @@ mod store;
 use pyo3::prelude::*;
 
 /// The native half of junctura.
-#[pymodule]
+#[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
     use crate::array::{PyLayout, PyPlan};

@@ -151,7 +151,7 @@ def _extents(shape: str | Sequence[int] | None) -> Sequence[int] | None:
         if not (part.isascii() and part.isdecimal()):
             cause = f"{shape[:80]} has an extent that is no number of elements: {part[:80]}"
             raise InvalidArgument("shape", cause)
-    return [int(part) for part in parts]
+    return tuple(int(part) for part in parts)
 
 
 def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:

@@ -69,11 +69,13 @@ impl PayloadForm {
     }
 }
 
-/// Returns all bytes of a buffer as an array of a form.
+/// Returns all bytes of a buffer as an array of a form: a view of its elements, which its own slices do not keep alive.
 pub(crate) fn view_as<'py>(buffer: &Bound<'py, PyAny>, form: &ArrayForm) -> PyResult<Bound<'py, PyAny>> {
     if !form.shape.contains(&0)
         && let Some(known) = KnownDtype::find(&form.dtype)
-        && let Ok(array) = known.view(buffer, &form.shape)
+        && let Ok(array) = known
+            .elements(buffer)
+            .and_then(|elements| reshaped(&elements, &form.shape))
     {
         return Ok(array);
     }
@@ -81,6 +83,14 @@ pub(crate) fn view_as<'py>(buffer: &Bound<'py, PyAny>, form: &ArrayForm) -> PyRe
     let array = arrays.call_method1("view", (buffer, &*form.dtype, &form.shape))?;
     KnownDtype::learn(&arrays, &form.dtype)?;
     Ok(array)
+}
+
+fn reshaped<'py>(array: &Bound<'py, PyAny>, extents: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    static RESHAPE: LazyValue<Py<PyString>> = LazyValue::new();
+    let py = array.py();
+    let _call = EndingCall::begin(py);
+    let reshape = RESHAPE.get_or_make(py, || Ok(PyString::intern(py, "reshape").unbind()))?;
+    array.call_method1(reshape.bind(py), (PyTuple::new(py, extents)?,))
 }
 
 fn plain_extents(shape: &str) -> Option<Vec<usize>> {
@@ -98,7 +108,7 @@ fn plain_extents(shape: &str) -> Option<Vec<usize>> {
 impl PlainForm {
     fn view<'py>(&self, buffer: &Bound<'py, PyAny>, shape: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         if shape.is_none()
-            && let Ok(array) = self.dtype.view(buffer, &self.extents)
+            && let Ok(array) = self.own_view(buffer)
         {
             return Ok(array);
         }
@@ -106,6 +116,14 @@ impl PlainForm {
         let extents = PyTuple::new(buffer.py(), &self.extents)?;
         let shape = shape.unwrap_or(extents.as_any());
         arrays(buffer.py())?.call_method1("view", (buffer, &self.dtype.text, shape))
+    }
+
+    fn own_view<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.dtype.elements(buffer)?;
+        match *self.extents {
+            [extent] if extent == array.len()? => Ok(array),
+            _ => reshaped(&array, &self.extents),
+        }
     }
 }
 
@@ -135,21 +153,13 @@ const KNOWN_DTYPES_MAX: usize = 16;
 const DTYPE_BYTES_MAX: usize = 64;
 
 impl KnownDtype {
-    /// As `numpy_payload.view`, with fewer calls, of a buffer that is not empty.
-    fn view<'py>(&self, buffer: &Bound<'py, PyAny>, extents: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    /// The elements of a buffer that is not empty, in one dimension.
+    fn elements<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         static FROMBUFFER: LazyValue<Py<PyAny>> = LazyValue::new();
-        static RESHAPE: LazyValue<Py<PyString>> = LazyValue::new();
         let py = buffer.py();
         let _call = EndingCall::begin(py);
         let frombuffer = FROMBUFFER.get_or_make(py, || Ok(module(py, "numpy")?.getattr("frombuffer")?.unbind()))?;
-        let array = frombuffer.bind(py).call1((buffer, self.dtype.bind(py)))?;
-        if let [extent] = *extents
-            && extent == array.len()?
-        {
-            return Ok(array);
-        }
-        let reshape = RESHAPE.get_or_make(py, || Ok(PyString::intern(py, "reshape").unbind()))?;
-        array.call_method1(reshape.bind(py), (PyTuple::new(py, extents)?,))
+        frombuffer.bind(py).call1((buffer, self.dtype.bind(py)))
     }
 
     fn all() -> MutexGuard<'static, Vec<Arc<Self>>> {
@@ -164,7 +174,12 @@ impl KnownDtype {
         if text.len() > DTYPE_BYTES_MAX || Self::all().len() >= KNOWN_DTYPES_MAX {
             return Ok(());
         }
-        let dtype = arrays.call_method1("dtype_of", (text,))?.unbind();
+        let dtype = arrays.call_method1("dtype_of", (text,))?;
+        if !dtype.getattr("subdtype")?.is_none() {
+            // Its elements have a shape of their own.
+            return Ok(());
+        }
+        let dtype = dtype.unbind();
         let mut all = Self::all();
         if all.len() < KNOWN_DTYPES_MAX && !all.iter().any(|known| known.text == text) {
             let text = text.to_owned();

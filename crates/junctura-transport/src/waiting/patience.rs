@@ -42,8 +42,10 @@ impl LookPatience {
         let (mut now, mut found, mut kept_core) = (began, false, true);
         while !found && now - began < time {
             found = look()?;
-            // To a thread that waits for this core, as one that was just woken.
-            std::thread::yield_now();
+            if !found {
+                // To a thread that waits for this core, as one that was just woken.
+                std::thread::yield_now();
+            }
             let before = std::mem::replace(&mut now, Instant::now());
             kept_core &= now - before < LOOK_MAX;
         }
