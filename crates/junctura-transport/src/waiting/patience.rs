@@ -43,8 +43,7 @@ impl LookPatience {
         while !found && now - began < time {
             found = look()?;
             if !found {
-                // To a thread that waits for this core, as one that was just woken.
-                std::thread::yield_now();
+                offer_core();
             }
             let before = std::mem::replace(&mut now, Instant::now());
             kept_core &= now - before < LOOK_MAX;
@@ -61,6 +60,15 @@ impl LookPatience {
     fn looked(&mut self, found: bool) {
         self.found = (self.found * 7 + if found { 256 } else { 0 }) / 8;
     }
+}
+
+/// Lets another thread run that waits for this core, as one that was just woken. It returns at once if there is none.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is no wait for a condition: the look has its own end"
+)]
+fn offer_core() {
+    std::thread::yield_now();
 }
 
 #[cfg(test)]
